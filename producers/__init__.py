@@ -1,1 +1,1 @@
-"""What comes before the input topics."""
+"""Replay, feed, simulation and topics: all that comes before the input topics."""

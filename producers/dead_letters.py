@@ -1,4 +1,4 @@
-"""What the pipeline could not take: its own bytes, and the reasons beside them."""
+"""Dead letters as read from their topics: bytes that were refused, and why."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

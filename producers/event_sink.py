@@ -1,4 +1,4 @@
-"""Where events go, and where their records then stand for letters to be told."""
+"""Sinks of events, and offsets of what was sent, by which dead letters are known."""
 
 from bisect import bisect_right
 from typing import Protocol
@@ -31,7 +31,7 @@ MAX_RUNS = 100_000
 """Runs of offsets of a partition that are kept apart."""
 
 
-class Place(Protocol):
+class RecordPosition(Protocol):
     """Where a broker put a record."""
 
     @property
@@ -59,7 +59,7 @@ class SentRecords:
         self._runs: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
         self.n_unplaced = 0
 
-    def add(self, topic: str, place: Place) -> None:
+    def add(self, topic: str, place: RecordPosition) -> None:
         """Note a record; those of a partition come in the order of their offsets."""
         if place.offset < 0:
             self.n_unplaced += 1

@@ -1,4 +1,4 @@
-"""What would be late or orphaned if events were sent in this order.
+"""Lateness before sending: which events would be late or orphans in this order.
 
 Follows the rules of the join for one input partition of each topic, with the
 largest time seen as the source's time. The pipeline writes its time at commits,

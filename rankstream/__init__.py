@@ -1,1 +1,1 @@
-"""The face of the product: the command line, and the ranker's side."""
+"""The client of the pipeline: rankers, experiments and settings, for services."""

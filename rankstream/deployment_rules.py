@@ -1,4 +1,4 @@
-"""How many names an era has room for, for whoever deploys anything."""
+"""The bound on deployments: how many names of interventions an era has room for."""
 
 import time
 from collections.abc import Iterable

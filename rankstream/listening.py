@@ -1,4 +1,4 @@
-"""Who can reach an address that we listen at."""
+"""Whether an address that a server listens at is reached from other machines."""
 
 import ipaddress
 

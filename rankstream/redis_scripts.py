@@ -1,8 +1,12 @@
-"""The scripts that Redis runs: each of them is one step for everybody else.
+"""The scripts that Redis runs, each one step for everybody else, and what it answers.
 
 `rankstream.snapshots` says what the keys hold. A key of another type than it must have
 is never an error here: readers find nothing in it, and writers replace it.
 """
+
+from typing import NamedTuple
+
+from rankstream.wire.envelope import Pointer
 
 CLEAR = """
 local function kind(key) return redis.call('TYPE', key).ok end
@@ -141,3 +145,31 @@ for at = 1, #ARGV, 4 do
 end
 return redis.status_reply('OK')
 """
+
+
+class StoreUnavailable(RuntimeError):
+    """Redis does not answer, or answers with an error.
+
+    Operator action: look at Redis; publishing goes on when it is back.
+
+    Attributes
+    ----------
+    is_answered
+        Whether it answered, with an error: what else it is asked for may go well.
+    """
+
+    def __init__(self, said: str, *, is_answered: bool = False) -> None:
+        super().__init__(said)
+        self.is_answered = is_answered
+
+
+class Standing(NamedTuple):
+    """What a model's pointer leads to.
+
+    `fault` is empty where it leads to a snapshot, `missing` where to none; else it says
+    what was wrong with what Redis held, which was cleared. Without a pointer there is
+    none, now.
+    """
+
+    pointer: Pointer | None
+    fault: str

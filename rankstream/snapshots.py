@@ -31,9 +31,10 @@ from rankstream.redis_scripts import (
     PUBLISH,
     PUT_DOCUMENTS,
     STANDING,
+    Standing,
+    StoreUnavailable,
 )
 from rankstream.settings import Settings, secret
-from rankstream.store_answers import Standing, StoreUnavailable
 from rankstream.tls import believing
 from rankstream.wire.envelope import (
     Pointer,

@@ -1,1 +1,1 @@
-"""The way of an event: Faust around pure folds."""
+"""The stages of the pipeline: pure folds, and what runs them on Kafka."""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Flags, Floats
-from models.estimators import logged_places
+from models.estimators import click_log
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, of_groups
 from models.estimators.jackknife import jackknife
-from models.estimators.logged_places import LoggedPlaces, of_groups
 from models.estimators.policy_comparison import PolicyComparison, compared
 from models.estimators.policy_reward import PolicyReward, RankWeights, policy_reward
 from models.estimators.registry import Estimator
@@ -41,7 +41,7 @@ class Valuation(NamedTuple):
 
 
 def compare_policies(
-    log: LoggedPlaces,
+    log: ClickLog,
     impressions: Floats,
     lists: Floats,
     targets: Mapping[str, Floats],
@@ -58,7 +58,7 @@ def compare_policies(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     lists : [n_groups]
@@ -105,8 +105,8 @@ def compare_policies(
 
 
 def without_unknown(
-    log: LoggedPlaces, impressions: Floats
-) -> tuple[LoggedPlaces, Floats, Floats]:
+    log: ClickLog, impressions: Floats
+) -> tuple[ClickLog, Floats, Floats]:
     """Leave out what a group was shown by a policy where a list of it is unknown.
 
     Whole groups of a policy, so that nothing depends on what lists showed. Rows of one
@@ -124,17 +124,17 @@ def without_unknown(
     left_out : [n_items]
         Impressions that are not.
     """
-    is_unknown = logged_places._unknown(log, impressions)
+    is_unknown = click_log._unknown(log, impressions)
     kept = np.where(is_unknown[:, :, None], 0.0, impressions)
     left_out = (impressions - kept).sum(axis=(0, 1))
     return (
-        logged_places._of_rows(log, ~is_unknown[log.groups, log.policies]),
+        click_log._of_rows(log, ~is_unknown[log.groups, log.policies]),
         kept,
         left_out,
     )
 
 
-def logged_placements(log: LoggedPlaces, impressions: Floats, n_ranks: int) -> Floats:
+def logged_placements(log: ClickLog, impressions: Floats, n_ranks: int) -> Floats:
     """P(item at rank) of all policies that logged, mixed as they did.
 
     [n_items, n_ranks]; 0 for items in no list, NaN where lists are unknown.
@@ -146,7 +146,7 @@ def logged_placements(log: LoggedPlaces, impressions: Floats, n_ranks: int) -> F
     expected = np.bincount(cells, log.expected[is_known], n_items * n_ranks)
     lists = impressions.sum(axis=(0, 1))
     is_unknown = np.any(
-        logged_places._unknown_of_items(log, impressions), axis=(0, 1), keepdims=True
+        click_log._unknown_of_items(log, impressions), axis=(0, 1), keepdims=True
     )
     matrix = expected.reshape(n_items, n_ranks) / np.maximum(lists, 1.0)[:, None]
     return np.where(is_unknown.reshape(-1, 1), np.nan, matrix)

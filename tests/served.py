@@ -14,7 +14,7 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from rankstream.operations.serving.application import Parts, parts_of
-from rankstream.operations.serving.limits import Room
+from rankstream.operations.serving.limits import InFlight
 from rankstream.operations.serving.sender import Sender
 from rankstream.operations.serving.server import Server
 from rankstream.ranker import Ranker
@@ -182,7 +182,7 @@ def served(
         producers.append(made)
         return made
 
-    room = Room(settings.serve.under_way_bytes)
+    room = InFlight(settings.serve.under_way_bytes)
     parts = parts_of(settings, Sender(settings, room, make), room)
     if rankers is None and "m" in settings.models:
         rankers = {"m": Ranker("m", source=lambda: envelope(2), n_features=3)}

@@ -1,4 +1,4 @@
-"""A curve as what other people's learners of rankings read.
+"""Position weights of a curve, as LightGBM and XGBoost read them.
 
 LightGBM takes a weight for each row, and for each row the place where it stood, from
 files beside the data: `DATA.weight`, `DATA.position` and, as for all ranking,

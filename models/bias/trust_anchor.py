@@ -1,4 +1,4 @@
-"""What trust bias is without units of the first rank, where something else is known.
+"""A curve of trust bias made absolute, where alpha and beta of rank 1 are known.
 
 An anchor says how often two relevances are clicked at rank 1: beta there is what is
 not relevant, alpha + beta what is surely relevant. All other ranks follow:

@@ -19,6 +19,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, LogSums, log_sums
 from models.estimators.item_estimates import (
     OF_REGRESSION,
     ItemEstimates,
@@ -27,12 +28,11 @@ from models.estimators.item_estimates import (
     remarks_of,
     unseen_share,
 )
-from models.estimators.logged_places import LoggedPlaces, PlaceSums, place_sums
 from models.estimators.policy_corrected import policy_weights
 
 
 def doubly_robust(
-    log: LoggedPlaces,
+    log: ClickLog,
     impressions: Floats,
     curve: BiasCurve,
     *,
@@ -47,7 +47,7 @@ def doubly_robust(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     regression : [n_items] or [n_groups, n_items]
@@ -64,7 +64,7 @@ def doubly_robust(
     ValueError
         Where the regression has another shape or is no number.
     """
-    by_group = place_sums(log, impressions, curve)
+    by_group = log_sums(log, impressions, curve)
     if regression is None:
         regression = item_regression(log, impressions, curve)
     guess = _by_group(regression, by_group)[:, None, :]
@@ -88,7 +88,7 @@ def doubly_robust(
     )
 
 
-def _guessed(sums: PlaceSums, guess: Floats, shares: Floats) -> Floats:
+def _guessed(sums: LogSums, guess: Floats, shares: Floats) -> Floats:
     """What the regression says, [n_items]: of each policy where its looks are.
 
     Groups differ in it, and each counts as much as it adds to what propensities divide
@@ -105,7 +105,7 @@ def _guessed(sums: PlaceSums, guess: Floats, shares: Floats) -> Floats:
     return found
 
 
-def _by_group(regression: Floats, sums: PlaceSums) -> Floats:
+def _by_group(regression: Floats, sums: LogSums) -> Floats:
     n_groups, _, n_items = sums.impressions.shape
     if regression.shape not in {(n_items,), (n_groups, n_items)}:
         raise ValueError(
@@ -124,7 +124,7 @@ PRIOR = 1.0
 """Sure looks of mean relevance that each item is given besides its own."""
 
 
-def item_regression(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Floats:
+def item_regression(log: ClickLog, impressions: Floats, curve: BiasCurve) -> Floats:
     """Relevance of each item where it was shown, by the other groups.
 
         (clicks - shown beta + PRIOR mean) / (shown alpha + PRIOR)
@@ -143,7 +143,7 @@ def item_regression(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) ->
     -------
     [n_groups, n_items]
     """
-    sums = place_sums(log, impressions, curve)
+    sums = log_sums(log, impressions, curve)
     own = (sums.clicked - sums.shown_beta).sum(axis=1), sums.shown_alpha.sum(axis=1)
     corrected, looks = (table.sum(axis=0) - table for table in own)
     all_looks = looks.sum(axis=1, keepdims=True)

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, log_sums
 from models.estimators.item_estimates import (
     ItemEstimates,
     policy_click_weights,
@@ -38,7 +39,6 @@ from models.estimators.item_estimates import (
     remarks_of,
     unseen_share,
 )
-from models.estimators.logged_places import LoggedPlaces, place_sums
 
 LEAST_SUPPORT = 25.0
 """Of an item, so that its value tells anything. Clicks vary at most as much as their
@@ -73,7 +73,7 @@ class ItemSums(NamedTuple):
         return ItemSums(*(table[rows] for table in self))
 
 
-def item_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> ItemSums:
+def item_sums(log: ClickLog, impressions: Floats, curve: BiasCurve) -> ItemSums:
     """Sums of all places under a curve, policies together.
 
     Ranks that the curve does not have are left out with their clicks, as if nobody
@@ -138,7 +138,7 @@ def estimates(sums: ItemSums) -> Estimates:
 
     >>> from models.estimators.bias_curve import position_curve
     >>> none, one = np.array([0]), np.array([1])
-    >>> log = LoggedPlaces(none, none, none, one + 1, one, one, np.array([1.0]))
+    >>> log = ClickLog(none, none, none, one + 1, one, one, np.array([1.0]))
     >>> sums = item_sums(log, np.array([[[1.0]]]), position_curve([1.0, 0.5]))
     >>> estimates(sums).values.tolist()
     [2.0]
@@ -152,14 +152,14 @@ def estimates(sums: ItemSums) -> Estimates:
 
 
 def intervention_aware(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks of all policies less their E[beta], over their E[alpha].
 
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     least
@@ -170,7 +170,7 @@ def intervention_aware(
     Oosterhuis & de Rijke (WSDM 2021), section 5; Oosterhuis (PhD thesis, 2020), section
     10.6 and its theorem.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     found = estimates(item_sums(log, impressions, curve))
     alpha = sums.alpha.sum(axis=0)
     raised = np.maximum(alpha, least * found.impressions)

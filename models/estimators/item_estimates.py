@@ -6,7 +6,7 @@ import numpy as np
 
 from models.arrays import Floats, Integers
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.logged_places import LoggedPlaces, PlaceSums
+from models.estimators.click_log import ClickLog, LogSums
 
 NO_LISTS = "in no list's candidates"
 UNKNOWN = "placements of some of its lists are not known"
@@ -112,7 +112,7 @@ def summed(items: Integers, numbers: Floats, n: int) -> Floats:
     return np.bincount(items, numbers, n).astype(np.float64)
 
 
-def unseen_share(sums: PlaceSums) -> Floats:
+def unseen_share(sums: LogSums) -> Floats:
     """Share of lists whose policies could never show the item; see `ItemEstimates`.
 
     `sums` [n_policies, n_items]; NaN too for items in no list.
@@ -124,7 +124,7 @@ def unseen_share(sums: PlaceSums) -> Floats:
 
 
 def reasons_of(
-    sums: PlaceSums, is_there: Floats | None = None, otherwise: str = NEVER_SHOWN
+    sums: LogSums, is_there: Floats | None = None, otherwise: str = NEVER_SHOWN
 ) -> tuple[str, ...]:
     """Why items have no value; `otherwise` where lists have them.
 
@@ -144,7 +144,7 @@ def reasons_of(
 
 
 def remarks_of(
-    log: LoggedPlaces, curve: BiasCurve, *, asks_policies: bool = False
+    log: ClickLog, curve: BiasCurve, *, asks_policies: bool = False
 ) -> tuple[str, ...]:
     """What is to be said of all values of an estimator that takes the curve.
 

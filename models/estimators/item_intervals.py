@@ -7,13 +7,13 @@ from scipy.special import stdtrit
 
 from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, of_groups
 from models.estimators.intervals import (
     FEW_CLICKS,
     FEW_GROUPS,
     Intervals,
     spread_without_each,
 )
-from models.estimators.logged_places import LoggedPlaces, of_groups
 from models.estimators.registry import Estimator
 
 
@@ -41,7 +41,7 @@ class PointsOfItems(NamedTuple):
 
 def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
     estimator: Estimator,
-    log: LoggedPlaces,
+    log: ClickLog,
     impressions: Floats,
     curve: BiasCurve,
     groups: tuple[int, ...],
@@ -56,7 +56,7 @@ def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     groups

@@ -14,6 +14,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, LogSums, log_sums
 from models.estimators.item_estimates import (
     NEVER_SHOWN,
     NOT_SHOWN,
@@ -25,7 +26,6 @@ from models.estimators.item_estimates import (
     remarks_of,
     unseen_share,
 )
-from models.estimators.logged_places import LoggedPlaces, PlaceSums, place_sums
 
 
 class PolicyWeights(NamedTuple):
@@ -70,7 +70,7 @@ def policy_weights(
 
 
 def policy_aware(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks of each policy over its average examination of the item, then their mean.
 
@@ -82,7 +82,7 @@ def policy_aware(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     curve
@@ -96,14 +96,14 @@ def policy_aware(
     Top-k Rankings", section 4; Oosterhuis (PhD thesis, 2020), section 7.3.
     """
     examination(curve)
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     expected = sums.alpha + sums.beta
     weights = policy_weights(sums.impressions, expected, least)
     return _by_policy(log, curve, sums, sums.clicked, weights)
 
 
 def intervention_oblivious(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks of each policy less E[beta], over E[alpha], then their mean.
 
@@ -117,7 +117,7 @@ def intervention_oblivious(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     least
@@ -128,14 +128,14 @@ def intervention_oblivious(
     Oosterhuis & de Rijke (WSDM 2021), section 4; Oosterhuis (PhD thesis, 2020), section
     10.5 and its theorem.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     corrected = sums.clicked - sums.beta
     weights = policy_weights(sums.impressions, sums.alpha, least)
     return _by_policy(log, curve, sums, corrected, weights)
 
 
 def self_normalised(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """The ratio of corrected clicks to corrected looks, both by policy.
 
@@ -150,7 +150,7 @@ def self_normalised(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     least
@@ -161,7 +161,7 @@ def self_normalised(
     Swaminathan & Joachims (NIPS 2015), "The Self-Normalized Estimator for
     Counterfactual Learning", section 4.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     weights = policy_weights(sums.impressions, sums.alpha, least)
     corrected = ((sums.clicked - sums.shown_beta) * weights.clicks).sum(axis=0)
     looks = (sums.shown_alpha * weights.clicks).sum(axis=0)
@@ -184,9 +184,9 @@ def self_normalised(
 
 
 def _by_policy(
-    log: LoggedPlaces,
+    log: ClickLog,
     curve: BiasCurve,
-    sums: PlaceSums,
+    sums: LogSums,
     corrected: Floats,
     weights: PolicyWeights,
 ) -> ItemEstimates:

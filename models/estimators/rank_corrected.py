@@ -4,6 +4,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, LogSums, log_sums
 from models.estimators.item_estimates import (
     AS_IRRELEVANT,
     NOT_SHOWN,
@@ -16,11 +17,10 @@ from models.estimators.item_estimates import (
     summed,
     unseen_share,
 )
-from models.estimators.logged_places import LoggedPlaces, PlaceSums, place_sums
 
 
 def naive(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks of all ranks over lists that have the item among their candidates.
 
@@ -32,7 +32,7 @@ def naive(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     curve
@@ -44,7 +44,7 @@ def naive(
     ----------
     Oosterhuis (PhD thesis, 2020), section 7.2.3, the naive estimator.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     lists = np.maximum(sums.impressions.sum(axis=0), least)
     clicked = log.clicked.astype(np.float64)
     # Items of no list that is left have rows, without clicks.
@@ -62,7 +62,7 @@ def naive(
 
 
 def oblivious(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks, each over the examination of its rank, over lists.
 
@@ -74,7 +74,7 @@ def oblivious(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     curve
@@ -87,13 +87,13 @@ def oblivious(
     Joachims, Swaminathan & Schnabel (WSDM 2017); Oosterhuis (PhD thesis, 2020), section
     7.2.3, the policy-oblivious estimator and its condition.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     lists = sums.impressions.sum(axis=0)
     return _over_examination(log, curve, sums, lists, least, AS_IRRELEVANT)
 
 
 def rerank(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks, each over the examination of its rank, over lists that showed the item.
 
@@ -107,7 +107,7 @@ def rerank(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     curve
@@ -119,13 +119,13 @@ def rerank(
     ----------
     Oosterhuis (PhD thesis, 2020), section 7.5, the rerank baseline.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     lists = sums.shown.sum(axis=0)
     return _over_examination(log, curve, sums, lists, least, NOT_SHOWN)
 
 
 def affine(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks less beta, over alpha, of the ranks at which the item was, over lists.
 
@@ -137,7 +137,7 @@ def affine(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     least
@@ -148,7 +148,7 @@ def affine(
     Vardasbi, Oosterhuis & de Rijke (CIKM 2020), "When Inverse Propensity Scoring does
     not Work", section 4; Oosterhuis (PhD thesis, 2020), section 10.3.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     lists, shown = sums.impressions.sum(axis=0), sums.shown.sum(axis=0)
     is_shown = (log.ranks <= curve.n_ranks) & (log.shown > 0)
     items, rows = log.items[is_shown], log.ranks[is_shown] - 1
@@ -167,7 +167,7 @@ def affine(
 
 
 def affine_shown(
-    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+    log: ClickLog, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
 ) -> ItemEstimates:
     """Clicks less beta of the ranks at which the item was, over alpha of these.
 
@@ -181,7 +181,7 @@ def affine_shown(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     least
@@ -192,7 +192,7 @@ def affine_shown(
     Vardasbi, Oosterhuis & de Rijke (CIKM 2020), section 4, for the correction;
     Oosterhuis & de Rijke (WSDM 2021), section 5, for one ratio of all lists.
     """
-    sums = place_sums(log, impressions, curve).by_policy()
+    sums = log_sums(log, impressions, curve).by_policy()
     shown, clicked, alpha, beta = (
         table.sum(axis=0)
         for table in (sums.shown, sums.clicked, sums.shown_alpha, sums.shown_beta)
@@ -213,9 +213,9 @@ def affine_shown(
 
 
 def _over_examination(
-    log: LoggedPlaces,
+    log: ClickLog,
     curve: BiasCurve,
-    sums: PlaceSums,
+    sums: LogSums,
     lists: Floats,
     least: float,
     why: str,

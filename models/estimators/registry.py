@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 
 from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.intervention_aware import intervention_aware
 from models.estimators.item_estimates import ItemEstimates
-from models.estimators.logged_places import LoggedPlaces
 from models.estimators.policy_corrected import (
     intervention_oblivious,
     policy_aware,
@@ -42,7 +42,7 @@ class Estimator(Protocol):
 
     def __call__(
         self,
-        log: LoggedPlaces,
+        log: ClickLog,
         impressions: Floats,
         curve: BiasCurve,
         *,

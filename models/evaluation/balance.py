@@ -1,4 +1,4 @@
-"""Whether chance was fair: counts against the shares that were meant.
+"""Sample ratio mismatch: counts of users and lists against the shares meant for them.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""A hint to the machine that a place of an array will be read soon.
+"""Prefetch: a hint to the processor that a place of an array will be read soon.
 
 It changes no value; a loop that knows where it reads next need not wait for memory.
 """

@@ -1,4 +1,4 @@
-"""What rankings are worth by estimated values of items: what losses stand for.
+"""DCG and other metrics of rankings, by estimated values of items; losses bound them.
 
     worth of a ranking = sum over items of  value * worths[rank]
 

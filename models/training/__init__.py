@@ -1,1 +1,1 @@
-"""Rankers trained from estimated values of items, with clicks long gone."""
+"""Rankers trained offline, from estimated values of items."""

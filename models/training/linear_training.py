@@ -1,4 +1,4 @@
-"""A linear ranker trained by a loss: `models.training.ranker_training`, as it is used.
+"""Linear rankers trained by a loss, through `models.training.ranker_training`.
 
 The weights are one for each feature, and the start says how many there are.
 """

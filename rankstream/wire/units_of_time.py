@@ -1,4 +1,4 @@
-"""Which unit a number must have to be a time that people log."""
+"""Units of times: seconds to nanoseconds, told from how large a number is."""
 
 LEAST_SECONDS = 100_000_000
 """March 1973 in seconds; in milliseconds, 2 January 1970."""

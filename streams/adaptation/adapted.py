@@ -54,7 +54,7 @@ class ListAwaited(Exception):
     """A click does not name its query, or a list is seen whose items are to come."""
 
 
-class Source:
+class AdaptedSource:
     """What the settings say of a topic, ready to be used."""
 
     def __init__(self, name: str, settings: SourceSettings) -> None:
@@ -127,7 +127,7 @@ class Adaptation:
     """
 
     def __init__(
-        self, sources: Mapping[str, Source], n_partitions: int, queries: Queries
+        self, sources: Mapping[str, AdaptedSource], n_partitions: int, queries: Queries
     ) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.refusals: list[Refusal] = []
@@ -212,7 +212,7 @@ class Adaptation:
         return written
 
     def _events(
-        self, source: Source, document: Document, *, may_wait: bool
+        self, source: AdaptedSource, document: Document, *, may_wait: bool
     ) -> list[Event]:
         seen = (Awaiting if may_wait else Making)(self._seen)
         return source.events(document, self._queries, seen, may_wait=may_wait)
@@ -247,7 +247,7 @@ class Adaptation:
             one = values[0] if len(values) == 1 else b"[" + b",".join(values) + b"]"
             self._outputs.append(Output(*place, None, one))
 
-    def _refuse(self, source: Source, event: Event, origin: str) -> None:
+    def _refuse(self, source: AdaptedSource, event: Event, origin: str) -> None:
         code, _, words = event.refusal.partition(": ")
         self.refusals.append(Refusal(source.name, origin, code, words))
         self._count(source, "documents_refused")
@@ -257,13 +257,13 @@ class Adaptation:
         partition = partition_of_input(None, event.value, self._n_partitions)
         self._outputs.append(Output(event.kind, partition, None, value, headers))
 
-    def _count(self, source: Source, name: str) -> None:
+    def _count(self, source: AdaptedSource, name: str) -> None:
         self.counts[name, source.name] += 1
 
 
-def sources_of(settings: Mapping[str, SourceSettings]) -> dict[str, Source]:
+def sources_of(settings: Mapping[str, SourceSettings]) -> dict[str, AdaptedSource]:
     """The sources by the topic that each reads."""
-    return {each.topic: Source(name, each) for name, each in settings.items()}
+    return {each.topic: AdaptedSource(name, each) for name, each in settings.items()}
 
 
 def _documents_in(value: bytes) -> Iterable[bytes]:

@@ -1,4 +1,4 @@
-"""What comparisons read and write, without what computes them."""
+"""Topics and classes of comparisons, for who reads them without computing any."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What the lists of interventions say of sessions to come."""
+"""Clicks per list of interventions, with intervals for sessions to come."""
 
 import math
 from collections.abc import Mapping

@@ -14,9 +14,9 @@ import numpy as np
 from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Choice
+from models.estimators.click_log import ClickLog, of_groups
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
-from models.estimators.logged_places import LoggedPlaces, of_groups
 from models.estimators.policy_comparison import PolicyComparison, compared
 from models.estimators.policy_reward import (
     NO_REWARD,
@@ -216,7 +216,7 @@ class _Sums:
             self._add(log, queries.impressions, policies)
 
     def _add(
-        self, log: LoggedPlaces, impressions: Floats, policies: dict[str, Worth]
+        self, log: ClickLog, impressions: Floats, policies: dict[str, Worth]
     ) -> None:
         """Add what policies are worth, by values of these items."""
         values = self._values(log, impressions)
@@ -239,7 +239,7 @@ class _Sums:
         }
 
     def _values(
-        self, log: LoggedPlaces, impressions: Floats
+        self, log: ClickLog, impressions: Floats
     ) -> Callable[[int | None], ItemEstimates]:
         """Values of items without the clicks of a group, or of all."""
         question = self._question

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.counts.fixed_point import Int64
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 
 Tables = tuple[Int64, Int64, Floats, Int64, Int64]
 """Shown, clicked, expected, rows, and rows of unknown placements, by place."""
@@ -20,12 +20,12 @@ class LeftOutGroups:
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     """
 
-    def __init__(self, log: LoggedPlaces, impressions: Floats) -> None:
+    def __init__(self, log: ClickLog, impressions: Floats) -> None:
         self._impressions = impressions
         self._whole = impressions.sum(axis=0, keepdims=True)
         self._mixed = log.mixed
@@ -43,7 +43,7 @@ class LeftOutGroups:
         self._ends = np.searchsorted(log.groups[order], groups)
         self._all = self._tables(order)
 
-    def without(self, group: int | None) -> tuple[LoggedPlaces, Floats]:
+    def without(self, group: int | None) -> tuple[ClickLog, Floats]:
         """What is left without a group, or all of it: of one group, number 0."""
         shown, clicked, expected, rows, unknown = self._all
         impressions = self._whole
@@ -55,7 +55,7 @@ class LeftOutGroups:
             unknown = unknown - own[4]
             impressions = impressions - self._impressions[group]
         return (
-            LoggedPlaces(
+            ClickLog(
                 np.zeros(len(shown), np.int64),
                 self._policies,
                 self._items,

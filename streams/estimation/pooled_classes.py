@@ -13,8 +13,8 @@ import numpy as np
 
 from models.arrays import Floats
 from models.counts.fixed_point import Int64
+from models.estimators.click_log import ClickLog
 from models.estimators.item_classes import class_of
-from models.estimators.logged_places import LoggedPlaces
 from streams.statistics.logged_queries import LoggedQueries
 
 MOST_CELLS = 1 << 22
@@ -97,11 +97,11 @@ class PooledClasses:
         for name, worth in policies.items():
             self._take_worth(name, worth, classes)
 
-    def together(self) -> tuple[LoggedPlaces, Floats, dict[str, Worth]]:
+    def together(self) -> tuple[ClickLog, Floats, dict[str, Worth]]:
         """All queries: a log of classes, their impressions, and what policies show."""
         groups, policies, classes, ranks = self._places.T
         shown, clicked, expected, unknown = self._sums.T
-        log = LoggedPlaces(
+        log = ClickLog(
             groups,
             policies,
             classes,
@@ -137,7 +137,7 @@ class PooledClasses:
         grown[:, :n_policies, :n_classes] = self._impressions
         self._impressions = grown
 
-    def _take_rows(self, log: LoggedPlaces, policies: Int64, classes: Int64) -> None:
+    def _take_rows(self, log: ClickLog, policies: Int64, classes: Int64) -> None:
         """Rows of the same group, policy, class and rank as one, with those before."""
         columns = log.groups, policies[log.policies], classes[log.items], log.ranks
         is_unknown = np.isnan(log.expected)

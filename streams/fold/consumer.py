@@ -1,4 +1,4 @@
-"""What takes closed impressions inside the fold, beside the logs that leave it.
+"""The protocol of what counts closed impressions inside the fold.
 
 A consumer's state is written and restored with the fold's, in a topic of its own.
 `streams.partition_fold` lists those that there are.

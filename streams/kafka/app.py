@@ -17,7 +17,7 @@ from faust.tables import TableManager
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.kafka.append_time import AppendTimes, told_ms
-from streams.kafka.assignment import Assignment, Place
+from streams.kafka.assignment import Assignment, TopicPartition
 from streams.kafka.bundles import WITHIN
 from streams.kafka.clients import Cluster
 from streams.kafka.committer import Committer
@@ -32,7 +32,7 @@ from streams.kafka.state.lost_records import AcceptedLoss, loss_of
 from streams.kafka.state.state_log import StateLog
 from streams.kafka.status.metrics import Gauges
 from streams.kafka.status.status_page import Status
-from streams.kafka.transport import Progress, Transport
+from streams.kafka.transport import ReadProgress, Transport
 from streams.stage import LogRefused, SourceRecord
 from streams.topology import StageKind, group_of, written_topics
 
@@ -94,7 +94,7 @@ class StageApp(faust.App):
         self.on_partitions_revoked.connect(self.suspend_partitions)
         self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
 
-    def committer_of(self, place: Place) -> Committer | None:
+    def committer_of(self, place: TopicPartition) -> Committer | None:
         """What commits a partition, if its topic is the source of a stage here."""
         kind = self.kinds.get(place.topic)
         if kind is None:
@@ -113,13 +113,13 @@ class StageApp(faust.App):
         known = known_topics(self.stage_settings, cluster.topic_ids, names)
         return SourceWatch(known, ClusterTopics(cluster.client))
 
-    def progress(self, place: Place) -> Progress:
+    def progress(self, place: TopicPartition) -> ReadProgress:
         """How far a partition was read."""
         consumer: Any = self.consumer
-        read: Progress = consumer.progress(place)
+        read: ReadProgress = consumer.progress(place)
         return read
 
-    def clock_difference_s(self, place: Place) -> float | None:
+    def clock_difference_s(self, place: TopicPartition) -> float | None:
         """How far this machine's clock is ahead of that of a partition's broker."""
         consumer: Any = self.consumer
         ahead_s: float | None = consumer.clocks.seconds(place)
@@ -153,8 +153,8 @@ class StageApp(faust.App):
         log.info("event=stopped")
 
     async def open_partitions(
-        self, committed: Mapping[Place, int | None]
-    ) -> dict[Place, int]:
+        self, committed: Mapping[TopicPartition, int | None]
+    ) -> dict[TopicPartition, int]:
         """Hear what was assigned, from the transport; says where each starts."""
         if not self.assignment.committers:
             self.status.phases.ended("join")
@@ -172,11 +172,11 @@ class StageApp(faust.App):
             self.status.role, len(committers), phases,
         )  # fmt: skip
 
-    async def read_outside(self, place: Place, first: int, end: int) -> None:
+    async def read_outside(self, place: TopicPartition, first: int, end: int) -> None:
         """Hear that what is to be read next of a partition is not there."""
         await self.assignment.read_outside(place, first, end)
 
-    def not_held_back(self, places: set[Place]) -> set[Place]:
+    def not_held_back(self, places: set[TopicPartition]) -> set[TopicPartition]:
         """Tell the transport which partitions to fetch from."""
         return self.assignment.not_held_back(places)
 
@@ -191,7 +191,7 @@ class StageApp(faust.App):
     async def fold_events(self, stream: Any, kind: StageKind) -> None:
         """The body of an agent: fold records, which a later commit acknowledges."""
         n_taken = 0
-        places: dict[int, Place] = {}
+        places: dict[int, TopicPartition] = {}
         consumer: Any = self.consumer
         take, turn_of = self.assignment.take, self.assignment.turn_of
         is_input = kind.source not in written_topics()
@@ -200,7 +200,7 @@ class StageApp(faust.App):
             bundle = event.message
             place = places.get(bundle.partition)
             if place is None:
-                place = Place(bundle.topic, bundle.partition)
+                place = TopicPartition(bundle.topic, bundle.partition)
                 places[bundle.partition] = place
             generation, last = bundle.generation_id, bundle.records[-1]
             # All at once: what a rebalance finds half taken must not count twice.

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 from rankstream.settings import Settings
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
-from streams.kafka.watermark_alignment import Progress as Frontier
-from streams.kafka.watermark_alignment import held_back
+from streams.kafka.watermark_alignment import SourceFrontier, held_back
 from streams.stage import SourceRecord
 
 if TYPE_CHECKING:
-    from streams.kafka.transport import Progress
+    from streams.kafka.transport import ReadProgress
 
 STALE_S = 60.0
 """A partition with work that committed nothing for so long stands still."""
@@ -33,7 +32,7 @@ log = logging.getLogger("rankstream.worker")
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition of a topic, by its full name; equal to what clients call it."""
 
     topic: str
@@ -47,7 +46,7 @@ class Reader(Protocol):
     def rebalancing(self) -> bool:
         """Whether partitions are being assigned anew."""
 
-    def progress(self, place: Place) -> "Progress":
+    def progress(self, place: TopicPartition) -> "ReadProgress":
         """How far a partition was read."""
 
 
@@ -70,14 +69,14 @@ class Assignment:
 
     def __init__(
         self,
-        committer_of: Callable[[Place], Committer | None],
+        committer_of: Callable[[TopicPartition], Committer | None],
         settings: Settings,
         reader: Reader,
         fail: Callable[[BaseException], NoReturn],
         check: Callable[[], Awaitable[None]],
         on_ready: Callable[[Collection[Committer]], None] = lambda _: None,
     ) -> None:
-        self.committers: dict[Place, Committer] = {}
+        self.committers: dict[TopicPartition, Committer] = {}
         self._committer_of = committer_of
         self._settings = settings
         self._reader = reader
@@ -87,9 +86,9 @@ class Assignment:
         self._was_ready = False
         self._n_revocations = 0
         self._is_ending = False
-        self._held: set[Place] = set()
-        self._assigned: frozenset[Place] | None = None
-        self._level_s: dict[Place, float] = {}
+        self._held: set[TopicPartition] = set()
+        self._assigned: frozenset[TopicPartition] | None = None
+        self._level_s: dict[TopicPartition, float] = {}
         self._opening = asyncio.Lock()
         self._hurry = asyncio.Event()
 
@@ -110,7 +109,9 @@ class Assignment:
         """
         return await asyncio.shield(asyncio.ensure_future(self.guarded(work)))
 
-    async def open(self, committed: Mapping[Place, int | None]) -> dict[Place, int]:
+    async def open(
+        self, committed: Mapping[TopicPartition, int | None]
+    ) -> dict[TopicPartition, int]:
         """Take over what was assigned, close all else, and say where each starts.
 
         A partition that this process still has goes on from memory. If another one
@@ -131,12 +132,12 @@ class Assignment:
         live = await self.guarded(self._revoke())
         await self._to_its_end(_commit_last(live))
 
-    async def keep(self, places: Collection[Place]) -> None:
+    async def keep(self, places: Collection[TopicPartition]) -> None:
         """Close partitions that were not assigned again."""
         self._assigned = frozenset(places)
         await self.close(set(self.committers) - set(places))
 
-    async def close(self, places: Collection[Place]) -> None:
+    async def close(self, places: Collection[TopicPartition]) -> None:
         """Close partitions that were taken away."""
         await self.guarded(self._close(set(places)))
 
@@ -145,7 +146,12 @@ class Assignment:
         self._is_ending = True
 
     def take(
-        self, place: Place, record: SourceRecord, event: Any, *, is_current: bool
+        self,
+        place: TopicPartition,
+        record: SourceRecord,
+        event: Any,
+        *,
+        is_current: bool,
     ) -> bool:
         """Fold a record or drop it; False where it must wait for `turn_of` first.
 
@@ -169,13 +175,13 @@ class Assignment:
             self._hurry.set()
         return True
 
-    async def turn_of(self, place: Place) -> None:
+    async def turn_of(self, place: TopicPartition) -> None:
         """Wait until a record of a partition may be offered once more."""
         committer = self.committers.get(place)
         if committer is not None:
             await committer.turn()
 
-    async def commit(self, place: Place) -> None:
+    async def commit(self, place: TopicPartition) -> None:
         """One commit of one partition."""
         committer = self.committers.get(place)
         if committer is None:  # closed since this round began
@@ -204,7 +210,7 @@ class Assignment:
                 async with asyncio.timeout(max(SHORTEST_PAUSE_S, every_s - spent_s)):
                     await self._hurry.wait()
 
-    async def read_outside(self, place: Place, first: int, end: int) -> None:
+    async def read_outside(self, place: TopicPartition, first: int, end: int) -> None:
         """Hear that what comes next of a partition is not in its topic: the end.
 
         What was read is folded and committed before, with a checkpoint: only behind
@@ -229,7 +235,7 @@ class Assignment:
         found = (self._trouble_of(place) for place in sorted(self._assigned))
         return [trouble for trouble in found if trouble]
 
-    def lag_of(self, place: Place) -> int:
+    def lag_of(self, place: TopicPartition) -> int:
         """Records of a partition that the broker has and the stage has not folded."""
         committer = self.committers.get(place)
         progress = self._reader.progress(place)
@@ -239,10 +245,10 @@ class Assignment:
         reached = _reached(progress, committer.folded)
         return max(0, end - (committer.folded + 1 if reached is None else reached))
 
-    def not_held_back(self, places: set[Place]) -> set[Place]:
+    def not_held_back(self, places: set[TopicPartition]) -> set[TopicPartition]:
         """Without sources that are far ahead of others."""
         sources = {
-            place: Frontier(frontier_ms, is_behind=self.lag_of(place) > 0)
+            place: SourceFrontier(frontier_ms, is_behind=self.lag_of(place) > 0)
             for place, one in self.committers.items()
             if (frontier_ms := one.counts.get("frontier_ms")) is not None
         }
@@ -258,8 +264,8 @@ class Assignment:
         self._tell_if_ready()
 
     async def _open(
-        self, committed: Mapping[Place, int | None], n_revocations: int
-    ) -> dict[Place, int]:
+        self, committed: Mapping[TopicPartition, int | None], n_revocations: int
+    ) -> dict[TopicPartition, int]:
         await self._check()
         async with self._opening:
             await self._close(set(self.committers) - set(committed))
@@ -270,7 +276,7 @@ class Assignment:
         return {place: start for place, start in found if start is not None}
 
     async def _opened(
-        self, place: Place, committed: int | None, n_revocations: int
+        self, place: TopicPartition, committed: int | None, n_revocations: int
     ) -> int | None:
         """Where a partition starts; None where nothing of it is ours to read."""
         if self._is_ending:
@@ -293,7 +299,7 @@ class Assignment:
         self.committers[place] = committer
         return start
 
-    async def _read_outside(self, place: Place, first: int, end: int) -> None:
+    async def _read_outside(self, place: TopicPartition, first: int, end: int) -> None:
         await self._check()
         committer = self.committers.get(place)
         while committer is not None and committer.life.state.may_fold:
@@ -315,7 +321,7 @@ class Assignment:
             f"{first} to {end - 1}: starting again from the last commit"
         )
 
-    async def _close(self, places: set[Place]) -> None:
+    async def _close(self, places: set[TopicPartition]) -> None:
         for place in places & set(self.committers):
             committer = self.committers.pop(place, None)
             if committer is not None:
@@ -328,11 +334,11 @@ class Assignment:
             self._was_ready = True
             self._on_ready(found)
 
-    def _has_work(self, place: Place, committer: Committer) -> bool:
+    def _has_work(self, place: TopicPartition, committer: Committer) -> bool:
         is_behind = self.lag_of(place) > 0 and place not in self._held
         return is_behind or committer.folded > committer.committed
 
-    def _trouble_of(self, place: Place) -> str:
+    def _trouble_of(self, place: TopicPartition) -> str:
         """Why a partition that was assigned is not folded; "" where it is."""
         name = f"{place.topic}[{place.partition}]"
         committer = self.committers.get(place)
@@ -360,6 +366,6 @@ async def _commit_last(live: Collection[Committer]) -> None:
     await asyncio.gather(*(one.commit_last() for one in live))
 
 
-def _reached(progress: "Progress", folded: int) -> int | None:
+def _reached(progress: "ReadProgress", folded: int) -> int | None:
     """Offset behind all that was read, None where not all of that is folded."""
     return progress.position if folded >= progress.last else None

@@ -1,4 +1,4 @@
-"""Who makes the Kafka clients of a stage's process: aiokafka, or what a test gives.
+"""The Kafka clients of a stage's process, made by aiokafka or by a test.
 
 The protocols say all that is asked of a client; they behave and fail as aiokafka's do.
 """

@@ -1,4 +1,4 @@
-"""What is told of commits: a line a minute, however many there were."""
+"""Log lines about commits: one a minute, however many commits there were."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Which fetches are handed over: those from where a stage goes on.
+"""Flow of fetched records: only fetches from where a stage goes on are handed over.
 
 Between a revocation and the seek that follows the next assignment, a client reads from
 wherever it was or the group has committed, and a stage goes on elsewhere. If records

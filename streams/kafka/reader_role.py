@@ -31,7 +31,7 @@ RETRY_S = 0.5
 """Pause, at least, before a turn that failed is tried again."""
 
 
-class Source(NamedTuple):
+class FollowedPartition(NamedTuple):
     """A partition to read; the topic by its full name."""
 
     topic: str
@@ -69,7 +69,7 @@ class ReaderRole(Protocol):
     def counters(self) -> Mapping[str, int]:
         """What happened so far, and gauges, by metric name."""
 
-    def take(self, source: Source, batch: CommittedBatch) -> None:
+    def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Take what was read. After an outage a source begins anew: `is_first`."""
 
     async def turn(self, stop: asyncio.Event) -> None:
@@ -81,7 +81,7 @@ class ReaderRole(Protocol):
 
 async def run_reader_role(
     kafka: KafkaSettings,
-    sources: Sequence[Source],
+    sources: Sequence[FollowedPartition],
     role: ReaderRole,
     stop: asyncio.Event,
     status: Status | None = None,
@@ -149,12 +149,12 @@ async def either(*events: asyncio.Event, timeout_s: float | None = None) -> None
 class _Level:
     """Which sources have not been read to their end yet."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[FollowedPartition]) -> None:
         self._behind = set(sources)
         self.reached = asyncio.Event()
         self._tell()
 
-    def reach(self, source: Source) -> None:
+    def reach(self, source: FollowedPartition) -> None:
         self._behind.discard(source)
         self._tell()
 
@@ -171,7 +171,7 @@ def _troubles(role: ReaderRole, fares: RoleStatus, stop: asyncio.Event) -> list[
 
 async def _read(
     kafka: KafkaSettings,
-    source: Source,
+    source: FollowedPartition,
     role: ReaderRole,
     level: _Level,
     fares: RoleStatus,

@@ -52,7 +52,7 @@ REQUEST_MS = 90_000
 """Longer than a rebalance, which a request to join waits for."""
 
 
-class Progress(NamedTuple):
+class ReadProgress(NamedTuple):
     """How far a partition was read.
 
     Parameters
@@ -194,12 +194,12 @@ class Consumer(EagerService, driver.Consumer):
     def _new_consumer_thread(self) -> CommittedReadsThread:
         return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
 
-    def progress(self, place: TP) -> Progress:
+    def progress(self, place: TP) -> ReadProgress:
         """How far a partition was read."""
         position, highwater, _ = self._positions.get(place, (None, None, None))
         end = self._ends.get(place)
         at_end_ms = 0 if end is None else end.at_end_ms(time.monotonic())
-        return Progress(self._last.get(place, -1), position, highwater, at_end_ms)
+        return ReadProgress(self._last.get(place, -1), position, highwater, at_end_ms)
 
     def taken(self, n_bytes: int) -> None:
         """Hear that so much of what waits is about to be folded or dropped."""

@@ -1,4 +1,4 @@
-"""Which sources are paused, because they are far ahead of the others.
+"""Watermark alignment: sources far ahead of the others are paused.
 
 Event time passes when all sources have passed it. Records from far ahead of the slowest
 source would stay open until that has caught up, so they are not fetched yet, which
@@ -8,17 +8,17 @@ bounds the memory. Sources are compared within one process.
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
-Place = TypeVar("Place")
+Name = TypeVar("Name")
 
 
-class Progress(NamedTuple):
+class SourceFrontier(NamedTuple):
     """The frontier of a source, -1 while it has none, and whether more is waiting."""
 
     frontier_ms: int
     is_behind: bool
 
 
-def held_back(sources: Mapping[Place, Progress], lead_ms: int) -> set[Place]:
+def held_back(sources: Mapping[Name, SourceFrontier], lead_ms: int) -> set[Name]:
     """The sources that are more than `lead_ms` ahead of the slowest still behind."""
     behind = [
         one.frontier_ms

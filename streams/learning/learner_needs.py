@@ -1,4 +1,4 @@
-"""What the learner of a model needs lists to be, and events to say."""
+"""Policies, multileaving and candidates that the learner of a model asks lists for."""
 
 import dataclasses
 

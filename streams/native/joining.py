@@ -1,4 +1,4 @@
-"""What is plain of the join, in C, as `streams.fold.join` calls it.
+"""The join's common cases in C, as `streams.fold.join` calls them.
 
 Identities are 16 bytes, elements are encoded and whole. What is open is named by a
 reference larger than AWAITED.

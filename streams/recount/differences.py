@@ -1,4 +1,4 @@
-"""How far two counts of the same thing are apart."""
+"""Differences between the recount and what was counted."""
 
 import math
 from collections.abc import Mapping, Sequence

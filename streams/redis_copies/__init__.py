@@ -1,1 +1,1 @@
-"""What Redis has of topics: written where it is new, lost, or not as it must be."""
+"""Copies of topics in Redis: written where new, lost, or not as they must be."""

@@ -1,4 +1,4 @@
-"""What Redis has beyond its topic: forged, or written by somebody who read further.
+"""Entries that Redis has beyond its topic: forged, or of who has read further.
 
 A rollback and a published experiment are written to their topic first and then to
 Redis, and another publisher may be ahead of this one. So whatever lies beyond is left

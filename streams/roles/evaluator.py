@@ -28,7 +28,7 @@ from streams.comparisons.intervention_rates import rates_of
 from streams.comparisons.preference_fold import UNREADABLE, read_outcomes, read_records
 from streams.comparisons.verdicts import refused_verdict, verdict_of
 from streams.kafka.committed_reader import CommittedBatch, CompactedView, client_options
-from streams.kafka.reader_role import Source, either, run_reader_role
+from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 
 EVERY_S = 5.0
@@ -59,7 +59,7 @@ class Evaluator:
         self._unsent: deque[tuple[bytes, bytes]] = deque()
         self._producer: AIOKafkaProducer | None = None
 
-    def take(self, source: Source, batch: CommittedBatch) -> None:
+    def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Take what was read of one partition."""
         self._views.setdefault(source.partition, CompactedView()).take(batch)
 
@@ -189,5 +189,7 @@ async def evaluate(
 ) -> None:
     """Give verdicts until the stop, waiting while the broker is away."""
     topic = full_name(settings.namespace, PREFERENCES)
-    sources = [Source(topic, each) for each in range(settings.kafka.partitions)]
+    sources = [
+        FollowedPartition(topic, each) for each in range(settings.kafka.partitions)
+    ]
     await run_reader_role(settings.kafka, sources, Evaluator(settings), stop, status)

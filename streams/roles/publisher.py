@@ -11,7 +11,7 @@ from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, StoreUnavailable, store_of
 from rankstream.wire.topics import EXPERIMENTS, SNAPSHOTS, full_name
 from streams.kafka.committed_reader import CommittedBatch, CompactedView
-from streams.kafka.reader_role import Source, either, run_reader_role
+from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 from streams.redis_copies.experiment_copy import ExperimentCopy
 from streams.redis_copies.snapshot_copy import SnapshotCopy
@@ -44,19 +44,19 @@ class Publisher:
         self.wrote_s: float | None = None
         self.snapshots = SnapshotCopy(store, keep=keep)
         self.experiments = ExperimentCopy(store)
-        self._of_snapshots = Source(full_name(namespace, SNAPSHOTS))
-        self._of_experiments = Source(full_name(namespace, EXPERIMENTS))
+        self._of_snapshots = FollowedPartition(full_name(namespace, SNAPSHOTS))
+        self._of_experiments = FollowedPartition(full_name(namespace, EXPERIMENTS))
         self._view = CompactedView()
         self._news = asyncio.Event()
         self._checked_s = float("-inf")
         self._n_failures = 0
 
     @property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[FollowedPartition]:
         """What to read."""
         return [self._of_snapshots, self._of_experiments]
 
-    def take(self, source: Source, batch: CommittedBatch) -> None:
+    def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Take what was read; never raises for what it holds."""
         if source == self._of_experiments:
             self._take_experiments(batch)

@@ -22,7 +22,7 @@ from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
-from streams.kafka.reader_role import Source, either, run_reader_role
+from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 from streams.kafka.training.background_thread import BackgroundThread, Stopped, Task
 from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
@@ -100,17 +100,20 @@ class Trainer:
         self._seconds = 0.0
 
     @property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[FollowedPartition]:
         """What to follow."""
         namespace = self._settings.namespace
         statistics = full_name(namespace, STATISTICS)
         return [
-            *(Source(statistics, n) for n in range(self._settings.kafka.partitions)),
-            Source(full_name(namespace, SNAPSHOTS)),
-            Source(full_name(namespace, TRAINING)),
+            *(
+                FollowedPartition(statistics, n)
+                for n in range(self._settings.kafka.partitions)
+            ),
+            FollowedPartition(full_name(namespace, SNAPSHOTS)),
+            FollowedPartition(full_name(namespace, TRAINING)),
         ]
 
-    def take(self, source: Source, batch: CommittedBatch) -> None:
+    def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Take what was read. It is a hint: whoever acts on it reads it again."""
         of_counted = keys.counted_key(source.partition)
         for key, value in batch.records:

@@ -13,7 +13,7 @@ from rankstream.wire.schemas import schema_of
 from streams.state_pieces import Parts, is_split
 from streams.statistics import keys
 from streams.statistics.keys import Counted, ScopeName
-from streams.statistics.value_spool import Place, ValueSpool
+from streams.statistics.value_spool import Span, ValueSpool
 
 MOST_HELD = 8 << 20
 """Values of a query up to so many bytes are held while it is the last one."""
@@ -35,7 +35,7 @@ class QueryRecords(Mapping[bytes, bytes]):
 
     def __init__(self, spool: ValueSpool, query: str, oldest: float) -> None:
         self._spool = spool
-        self._latest: dict[bytes, Place] = {}
+        self._latest: dict[bytes, Span] = {}
         self._held: dict[bytes, bytes] = {}
         places = spool.places(query)
         is_held = sum(place.length for place in places) <= MOST_HELD

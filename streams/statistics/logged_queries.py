@@ -15,7 +15,7 @@ import numpy.typing as npt
 from models.arrays import Floats
 from models.counts.fixed_point import Int64
 from models.estimators.choice import Unknown
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 from streams.statistics.columns import IMPRESSIONS, Columns
 from streams.statistics.keys import ScopeName
 
@@ -55,7 +55,7 @@ class LoggedQueries(NamedTuple):
     interventions : [n_policies]
         Names of the policies that logged.
     log
-        See `models.estimators.logged_places`: `expected` is NaN where lists of a cell
+        See `models.estimators.click_log`: `expected` is NaN where lists of a cell
         are of unknown policies and kept, or `shown` where they are taken as sure. A
         policy is mixed where a query has several placements under it: in one scope, or
         in several of its scopes. Rows are in the order of the columns.
@@ -77,7 +77,7 @@ class LoggedQueries(NamedTuple):
     items: tuple[str, ...]
     owners: Int64
     interventions: tuple[str, ...]
-    log: LoggedPlaces
+    log: ClickLog
     impressions: Floats
     lists: Int64
     n_known: int
@@ -384,7 +384,7 @@ class _Tables:
     def found(self, mixed: frozenset[int]) -> tuple[Any, ...]:
         """What `LoggedQueries` has of all of it, from its `log` on."""
         *columns, scopes = np.concatenate(self._places).T
-        log = LoggedPlaces._make((*columns, np.concatenate(self._expected), mixed))
+        log = ClickLog._make((*columns, np.concatenate(self._expected), mixed))
         n_unknown = self._n_unknown
         return (
             log,

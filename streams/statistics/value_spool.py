@@ -20,7 +20,7 @@ WRITE_BYTES = 1 << 20
 _KEY_BYTES = 4
 
 
-class Place(NamedTuple):
+class Span(NamedTuple):
     """Where a record lies, and how long it is."""
 
     start: int
@@ -88,7 +88,7 @@ class ValueSpool:
         """All names, sorted."""
         return sorted(self._numbers)
 
-    def places(self, name: str) -> list[Place]:
+    def places(self, name: str) -> list[Span]:
         """Where the records of a name lie, in the order in which they came."""
         number = self._numbers.get(name)
         if number is None:
@@ -100,15 +100,15 @@ class ValueSpool:
             self._order = order, starts
         order, starts = self._order
         rows = order[starts[number] : starts[number + 1]].tolist()
-        return [Place(self._starts[row], self._lengths[row]) for row in rows]
+        return [Span(self._starts[row], self._lengths[row]) for row in rows]
 
-    def record(self, place: Place) -> tuple[bytes, bytes]:
+    def record(self, place: Span) -> tuple[bytes, bytes]:
         """Key and value at a place."""
         record = self._bytes(place)
         end = _KEY_BYTES + int.from_bytes(record[:_KEY_BYTES], "little")
         return record[_KEY_BYTES:end], record[end:]
 
-    def _bytes(self, place: Place) -> bytes:
+    def _bytes(self, place: Span) -> bytes:
         start = place.start - self._written
         if start >= 0:
             return bytes(self._tail[start : start + place.length])

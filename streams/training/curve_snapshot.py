@@ -43,7 +43,7 @@ from streams.training.inputs import (
     watermarks_of,
 )
 from streams.training.model_lists import LearnedOnline, scopes_for
-from streams.training.progress import Progress
+from streams.training.progress import TrainingProgress
 
 
 class CurveOutcome(NamedTuple):
@@ -61,7 +61,7 @@ def fit_curve(  # noqa: PLR0913  all that a fit depends on
     *,
     reason: str,
     epoch: int | None = None,
-    on_progress: Callable[[Progress], object] = lambda _: None,
+    on_progress: Callable[[TrainingProgress], object] = lambda _: None,
     online: Container[str] | None = None,
 ) -> CurveOutcome:
     """Fit the curve of a name.
@@ -105,7 +105,7 @@ class _Fit:
         settings: Settings,
         statistics: Statistics,
         parent: Snapshot | None,
-        on_progress: Callable[[Progress], object],
+        on_progress: Callable[[TrainingProgress], object],
         online: Container[str],
     ) -> None:
         self._name = name
@@ -185,9 +185,9 @@ class _Fit:
     def _columns(self) -> Iterator[Columns]:
         is_wanted = scopes_for(self._curve.learns_from)
         for chunk in self._statistics.columns(is_wanted=is_wanted):
-            self._tell(Progress("reading"))
+            self._tell(TrainingProgress("reading"))
             yield chunk
-        self._tell(Progress("curve"))
+        self._tell(TrainingProgress("curve"))
 
     def _fitted(self) -> tuple[FittedCurve, ViewsOfGroups]:
         n_groups = self._statistics.counted[0].groups
@@ -212,7 +212,7 @@ class _Fit:
     def _fit_of(self, told: ViewsOfGroups) -> FittedCurve:
         try:
             return self._how.fit(
-                told.views, told.others, lambda: self._tell(Progress("curve"))
+                told.views, told.others, lambda: self._tell(TrainingProgress("curve"))
             )
         except ValueError as error:
             raise TrainingRefused(f"{self._name!r}: {error}") from error

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown, asked_for
+from models.estimators.click_log import of_groups
 from models.estimators.intervention_aware import (
     ItemSums,
     estimates,
@@ -19,7 +20,6 @@ from models.estimators.intervention_aware import (
     least_average,
     training_values,
 )
-from models.estimators.logged_places import of_groups
 from models.estimators.registry import BY_GROUP, estimator_of
 from streams.statistics.logged_queries import (
     CELLS_AT_ONCE,

@@ -19,7 +19,7 @@ from streams.training.schedule import due, position_after
 from streams.training.trained_snapshot import (
     Inputs,
     Outcome,
-    Progress,
+    TrainingProgress,
     TrainingRefused,
     feature_records_for,
     train_model,
@@ -77,7 +77,7 @@ class LocalTrainer:
         self.curves: list[CurveRecord] = []
         self.positions: dict[str, Position] = {}
         self.refusals: dict[str, str] = {}
-        self.on_progress: Callable[[str, Progress], object] = lambda _, __: None
+        self.on_progress: Callable[[str, TrainingProgress], object] = lambda _, __: None
         self._settings = settings
         self._pipeline = pipeline
         self._statistics: dict[bytes, bytes | None] = {}

@@ -1,4 +1,4 @@
-"""How far a training is."""
+"""Progress of a training, in words."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ STAGES = {
 """Stages whose name does not say it."""
 
 
-class Progress(NamedTuple):
+class TrainingProgress(NamedTuple):
     """How far a training is.
 
     Parameters

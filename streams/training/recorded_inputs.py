@@ -18,11 +18,11 @@ from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve
-from streams.training.progress import Progress
+from streams.training.progress import TrainingProgress
 from streams.training.trained_snapshot import Outcome, train_model
 from streams.training.verification import curve_made_of, made_of
 
-Tell = Callable[[Progress], object]
+Tell = Callable[[TrainingProgress], object]
 
 
 class Recorded(NamedTuple):

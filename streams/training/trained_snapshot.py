@@ -52,12 +52,12 @@ from streams.training.item_tables import (
 )
 from streams.training.known_curve import GIVEN, KnownCurve
 from streams.training.model_lists import LearnedOnline, scopes_for
-from streams.training.progress import Progress
+from streams.training.progress import TrainingProgress
 
 __all__ = [
     "Inputs",
     "Outcome",
-    "Progress",
+    "TrainingProgress",
     "TrainingRefused",
     "feature_records_for",
     "train_model",
@@ -79,7 +79,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     *,
     reason: str,
     epoch: int | None = None,
-    on_progress: Callable[[Progress], object] = lambda _: None,
+    on_progress: Callable[[TrainingProgress], object] = lambda _: None,
     curve: KnownCurve | None = None,
     online: Container[str] | None = None,
 ) -> Outcome:
@@ -130,7 +130,7 @@ class _Run:
         self,
         checks: Checks,
         shares: Shares,
-        on_progress: Callable[[Progress], object],
+        on_progress: Callable[[TrainingProgress], object],
         curve: KnownCurve | None,
         awaited: str,
         online: Container[str],
@@ -208,9 +208,9 @@ class _Run:
         def seen() -> Iterator[Columns]:
             nonlocal n_seen
             for n_seen, chunk in enumerate(self._columns(), 1):  # noqa: B007  asked for below
-                self._tell(Progress("reading"))
+                self._tell(TrainingProgress("reading"))
                 yield chunk
-            self._tell(Progress("curve"))
+            self._tell(TrainingProgress("curve"))
 
         n_groups = self._inputs.statistics.counted[0].groups
         self._learned = interventions_learned_online(
@@ -246,7 +246,7 @@ class _Run:
     def _reading(self) -> Iterator[Columns]:
         for chunk in self._columns():
             yield chunk
-            self._tell(Progress("reading"))
+            self._tell(TrainingProgress("reading"))
 
     def _choice(self) -> Choice:
         if self._plan.estimator:
@@ -280,7 +280,9 @@ class _Run:
         try:
             how = self._tables(choice, curve, _split_of(splits, free))
             gathered = Gathered(scaling, self._inputs.features, splits, how)
-            gathered.take(self._columns(), lambda n: self._tell(Progress("reading", n)))
+            gathered.take(
+                self._columns(), lambda n: self._tell(TrainingProgress("reading", n))
+            )
         except (FeaturesRefused, EstimatorRefused) as error:
             raise self._refused(error) from error
         self._checks.lists(gathered.n_queries)
@@ -312,7 +314,7 @@ class _Run:
         return fitted, made
 
     def _tell_epoch(self, epoch: Epoch) -> None:
-        self._tell(Progress("epoch", *epoch, self._plan.epochs))
+        self._tell(TrainingProgress("epoch", *epoch, self._plan.epochs))
 
     def _refused(self, error: ValueError) -> TrainingRefused:
         return TrainingRefused(f"{self._name!r} cannot be trained: {error}")
@@ -324,7 +326,7 @@ class _Run:
         curve: BiasCurve,
         free: tuple[int, ...],
     ) -> Reward:
-        self._tell(Progress("judging"))
+        self._tell(TrainingProgress("judging"))
         if not free:
             return Reward(None, 0.0, "it has, or may have, seen clicks of all groups")
         judged = gathered.judged(self._plan.least_support)

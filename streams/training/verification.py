@@ -29,7 +29,7 @@ from streams.training.inputs import (
     sets_known,
 )
 from streams.training.known_curve import KnownCurve, curve_of_run
-from streams.training.progress import Progress
+from streams.training.progress import TrainingProgress
 from streams.training.trained_snapshot import Outcome, train_model
 
 Record = tuple[bytes, bytes | None]
@@ -85,7 +85,7 @@ def made_of(
     parent: Snapshot,
     inputs_of: Callable[[Settings], Inputs],
     *,
-    on_progress: Callable[[Progress], object] = lambda _: None,
+    on_progress: Callable[[TrainingProgress], object] = lambda _: None,
 ) -> Outcome:
     """The snapshot of a run and its record, made from inputs that are there.
 
@@ -136,7 +136,7 @@ def curve_made_of(
     parent: Snapshot | None,
     statistics_of: Callable[[Settings], Statistics],
     *,
-    on_progress: Callable[[Progress], object] = lambda _: None,
+    on_progress: Callable[[TrainingProgress], object] = lambda _: None,
 ) -> CurveOutcome:
     """The curve of a fit and its record, made from statistics; as `made_of`."""
     given = None if parent is None else parent_of(parent)

@@ -72,7 +72,7 @@ from streams.comparisons.verdicts import verdict_of
 from streams.dead_letter import HEADER_PREFIX
 from streams.ingest.ingest import Ingest
 from streams.kafka.state.resume_position import (
-    Source,
+    SourcePartition,
     decode_position,
     encode_position,
     first_position,
@@ -296,7 +296,9 @@ def _experiment_seeds() -> list[bytes]:
 
 
 def _position_seeds() -> list[bytes]:
-    return [encode_position(first_position(Source("s", "id", 4, 0, 9), 1, b"f"))]
+    return [
+        encode_position(first_position(SourcePartition("s", "id", 4, 0, 9), 1, b"f"))
+    ]
 
 
 def _candidates_seeds() -> list[bytes]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 from tests.laws.logged_clicks import Users, outcomes, placement, plackett_luce
 
 EXACT = 1e-12
@@ -93,7 +93,7 @@ class _Rows:
                 shown[place], clicked[place] = 1, is_clicked
         columns = (np.array(column) for column in zip(*self.keys, strict=True))
         expected = np.array(self.expected)
-        return LoggedPlaces._make([*columns, shown, clicked, expected, frozenset()])
+        return ClickLog._make([*columns, shown, clicked, expected, frozenset()])
 
 
 def logs_of(case):
@@ -111,7 +111,7 @@ class Enumeration(NamedTuple):
     [n_logs]; items are those of the first log, then those of the second.
     """
 
-    log: LoggedPlaces
+    log: ClickLog
     impressions: np.ndarray
     chances: np.ndarray
 
@@ -131,7 +131,7 @@ def enumerated(case):
     n_rows, n_logs = len(logs[0].items), len(logs)
     columns[2] = columns[2] + np.repeat(np.arange(n_logs), n_rows) * case.n_items
     impressions = np.tile(case.impressions, n_logs)
-    log = LoggedPlaces._make([*columns, frozenset()])
+    log = ClickLog._make([*columns, frozenset()])
     return Enumeration(log, impressions, np.array(chances))
 
 

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from models.estimators.bias_curve import BiasCurve, position_curve
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 from tests.laws.estimator_cases import (
     EXACT,
     POSITION,
@@ -113,7 +113,7 @@ def one_item(lists, *, expected, policies=None, groups=None):
     policies = np.arange(n) if policies is None else np.array(policies)
     groups = zeros if groups is None else np.array(groups)
     shown, clicked = np.array(lists, np.int64).T
-    log = LoggedPlaces(
+    log = ClickLog(
         groups, policies, zeros, zeros + 1, shown, clicked, np.array(expected, float)
     )
     impressions = np.zeros((groups.max() + 1, policies.max() + 1, 1))
@@ -154,7 +154,7 @@ def two_policies():
     12.
     """
     ones, two = np.ones(2, np.int64), np.arange(2)
-    log = LoggedPlaces(
+    log = ClickLog(
         0 * ones, two, 0 * ones, 2 * ones,
         np.array([36, 33]), np.array([20, 12]), np.array([40.0, 30.0]),
     )  # fmt: skip
@@ -177,7 +177,7 @@ def weighs_clicks_as_it_says(estimator, **options):
     """A click weighs what one more would add; their sums are those of the slopes."""
     log, impressions, curve = two_policies()
     wider = [np.append(column, column[:1]) for column in log[:7]]
-    log = LoggedPlaces._make([*wider, frozenset()])
+    log = ClickLog._make([*wider, frozenset()])
     log.ranks[2], log.shown[2], log.clicked[2], log.expected[2] = 1, 9, 5, 8.0
     found = estimator(log, impressions, curve, **options)
     slopes = []

@@ -79,7 +79,7 @@ MUTANTS = (
     ),
     (
         "intervention-oblivious",
-        "logged_places",
+        "click_log",
         "curve.beta[rows] * expected",
         "curve.beta[rows] * shown",
     ),

@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from models.estimators import bias_curve, intervals, intervention_aware
 from models.estimators.bias_curve import BiasCurve, position_curve
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 from tests.laws.logged_clicks import Users, outcomes, placement, plackett_luce
 
 EXACT = 1e-12
@@ -43,7 +43,7 @@ class Impression:
 
 def places_of(groups, items, ranks, clicked, expected):
     """Rows of one policy, of which nobody asks how often items were there."""
-    return LoggedPlaces(groups, groups * 0, items, ranks, clicked, clicked, expected)
+    return ClickLog(groups, groups * 0, items, ranks, clicked, clicked, expected)
 
 
 def sums_of(real, impressions, found, curve, *, n_groups=1):

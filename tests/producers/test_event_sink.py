@@ -10,7 +10,7 @@ from producers import event_sink
 from producers.event_sink import SentRecords
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where a broker put a record."""
 
     partition: int
@@ -22,7 +22,7 @@ def test_its_own_records_are_told_from_all_others(places: set[tuple[int, int]]) 
     """However they lie among them."""
     sent = SentRecords()
     for partition, offset in sorted(places):
-        sent.add("clicks", Place(partition, offset))
+        sent.add("clicks", RecordPosition(partition, offset))
 
     held = {(p, o) for p in range(4) for o in range(62) if sent.holds("clicks", p, o)}
     assert held == places
@@ -38,7 +38,7 @@ def test_its_own_records_are_told_from_all_others(places: set[tuple[int, int]]) 
 def test_a_record_that_the_broker_had_already_has_no_place() -> None:
     """It is counted: nothing is known of it."""
     sent = SentRecords()
-    sent.add("clicks", Place(0, -1))
+    sent.add("clicks", RecordPosition(0, -1))
     assert (sent.n_unplaced, sent.ends()) == (1, {})
 
 
@@ -47,7 +47,7 @@ def test_runs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_sink, "MAX_RUNS", 3)
     sent = SentRecords()
     for offset in range(0, 20, 2):
-        sent.add("clicks", Place(0, offset))
+        sent.add("clicks", RecordPosition(0, offset))
     assert all(sent.holds("clicks", 0, offset) for offset in range(0, 20, 2))
     assert not sent.holds("clicks", 0, 1)
     assert not sent.holds("clicks", 0, 19)

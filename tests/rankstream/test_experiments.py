@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from rankstream.experiment_publication import ExperimentError, planned
+from rankstream.experiment_publication import Counted, ExperimentError, planned
 from rankstream.experiment_records import (
     REMOVED,
     RUNNING,
@@ -26,7 +26,6 @@ from rankstream.settings import (
     SettingsError,
     load_settings,
 )
-from rankstream.used_epochs import Counted
 from rankstream.wire.bounds import LARGEST
 from rankstream.wire.events import QueryEvent
 from rankstream.wire.topics import EXPERIMENTS

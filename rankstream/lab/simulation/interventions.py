@@ -10,7 +10,7 @@ from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import REFUSED, RunRecord
 from streams.training.local_trainer import LocalTrainer
 from streams.training.schedule import count_points, form_of
-from streams.training.trained_snapshot import Progress
+from streams.training.trained_snapshot import TrainingProgress
 
 LOOK_EVERY = 50
 """Lists between two looks at whether a training is due."""
@@ -168,7 +168,7 @@ class OwnInterventions(Interventions):
         """Say there how far a training is, and why one was refused."""
         self._line = line
 
-        def tell(name: str, progress: Progress) -> None:
+        def tell(name: str, progress: TrainingProgress) -> None:
             line.note(f"training {visible(name)}: {progress.told()}")
 
         self._trainer.on_progress = tell

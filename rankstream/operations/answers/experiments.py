@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from producers.readiness import why_no_kafka
-from rankstream.experiment_publication import check_drawable, planned
+from rankstream.experiment_publication import Counted, check_drawable, planned
 from rankstream.experiment_records import (
     ExperimentRecord,
     decode_record,
@@ -18,7 +18,6 @@ from rankstream.experiment_records import (
 from rankstream.operations.answers.as_builtins import Answer
 from rankstream.settings import ExperimentSettings, Settings
 from rankstream.snapshots import SnapshotStore
-from rankstream.used_epochs import Counted
 from rankstream.wire.topics import EXPERIMENTS, PREFERENCES
 from rankstream.wire.verdicts import Verdict
 

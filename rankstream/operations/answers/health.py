@@ -1,4 +1,4 @@
-"""How a pipeline does: what workers count, and what operators agreed to lose."""
+"""Health of a pipeline: counters of its workers, and losses that operators accepted."""
 
 import contextlib
 import http.client

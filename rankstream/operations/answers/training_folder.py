@@ -35,7 +35,7 @@ from rankstream.wire.training import (
 )
 from streams.local import read_changes, write_changes
 from streams.stage import Change
-from streams.training.progress import Progress
+from streams.training.progress import TrainingProgress
 from streams.training.recorded_inputs import Recorded, TrainedOnce, trained_again
 
 
@@ -156,7 +156,7 @@ def verified_training(
     kept: Kept,
     recorded: Recorded,
     *,
-    on_progress: Callable[[Progress], object] = lambda _: None,
+    on_progress: Callable[[TrainingProgress], object] = lambda _: None,
 ) -> list[Verification]:
     """Train again, and compare the curve, where one was fitted for it, and the ranker.
 

@@ -21,17 +21,17 @@ from producers.stop_signal import Stop
 from rankstream.adapters.file_formats import AUTO as FILES_AUTO
 from rankstream.adapters.registry import NAMES
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.commands.options.fates import (
-    FateReport,
-    add_strict,
-    lines_of_adapted,
-)
 from rankstream.operations.commands.options.files import (
     add_batch,
     add_files,
     options_asked,
 )
 from rankstream.operations.commands.options.log import has_files
+from rankstream.operations.commands.options.outcomes import (
+    OutcomeReport,
+    add_strict,
+    lines_of_adapted,
+)
 from rankstream.operations.commands.options.recorded_log import recorded_events
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         if has_files(arguments):
             return _feed_files(arguments, settings, stop)
         adapt = _adapter(arguments)
-        report = FateReport(settings, stop, is_strict=arguments.strict)
+        report = OutcomeReport(settings, stop, is_strict=arguments.strict)
         producer = EventProducer(
             settings, batch=arguments.batch, is_stopped=lambda: stop.asked
         )
@@ -143,7 +143,7 @@ def _feed_files(arguments: argparse.Namespace, settings: Settings, stop: Stop) -
     with recorded_events(arguments, stop) as log:
         if log is None:
             return STOPPED
-        report = FateReport(settings, stop, is_strict=arguments.strict)
+        report = OutcomeReport(settings, stop, is_strict=arguments.strict)
         producer = EventProducer(
             settings, batch=arguments.batch, is_stopped=lambda: stop.asked
         )

@@ -42,7 +42,7 @@ from rankstream.operations.terminal.words import plain, visible
 from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.training.inputs import TrainingRefused
-from streams.training.progress import Progress
+from streams.training.progress import TrainingProgress
 from streams.training.recorded_inputs import (
     Recorded,
     TrainedOnce,
@@ -220,11 +220,11 @@ def _under(settings: Settings, n_partitions: int) -> Settings:
 
 
 @contextlib.contextmanager
-def _telling(name: str, stop: Stop) -> Iterator[Callable[[Progress], object]]:
+def _telling(name: str, stop: Stop) -> Iterator[Callable[[TrainingProgress], object]]:
     """Shows how far a training is, and ends it where somebody asks to stop."""
     with ProgressLine("training", total=None) as line:
 
-        def show(progress: Progress) -> None:
+        def show(progress: TrainingProgress) -> None:
             if stop.asked:
                 raise Stopped
             line.note(f"{visible(name)}: {progress.told()}")

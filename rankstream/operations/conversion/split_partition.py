@@ -20,7 +20,7 @@ from streams.kafka.clients import Cluster
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
-    Source,
+    SourcePartition,
     check_missing,
     check_position,
     decode_position,
@@ -208,7 +208,11 @@ class Divider:
 
 
 def _moved(
-    position: ResumePosition, fingerprint: bytes, source: Source, *, is_own: bool
+    position: ResumePosition,
+    fingerprint: bytes,
+    source: SourcePartition,
+    *,
+    is_own: bool,
 ) -> ResumePosition:
     """The resume position of a child: where it was, or before all else."""
     if not is_own:

@@ -36,7 +36,7 @@ from rankstream.operations.serving.calls import (
 )
 from rankstream.operations.serving.clicks import Clicks
 from rankstream.operations.serving.documents import Documents
-from rankstream.operations.serving.limits import Room, Turns
+from rankstream.operations.serving.limits import InFlight, Turns
 from rankstream.operations.serving.lists import Lists
 from rankstream.operations.serving.openapi import description
 from rankstream.operations.serving.pages import Counts, Pages
@@ -55,7 +55,7 @@ PROBLEM = b"application/problem+json"
 log = logging.getLogger("rankstream.serve")
 
 
-class Place(NamedTuple):
+class Endpoint(NamedTuple):
     """A path: its method, who answers, and what it asks a token for."""
 
     path: str
@@ -71,7 +71,7 @@ class Parts:
     """What a server is made of."""
 
     settings: Settings
-    room: Room
+    room: InFlight
     sender: Sender
     store: SnapshotStore
     rankers: dict[str, Ranker]
@@ -88,7 +88,7 @@ class Parts:
 
 
 def parts_of(
-    settings: Settings, sender: Sender | None = None, room: Room | None = None
+    settings: Settings, sender: Sender | None = None, room: InFlight | None = None
 ) -> Parts:
     """The parts of a server; nothing is connected yet.
 
@@ -102,7 +102,7 @@ def parts_of(
     SettingsError
         Where a file that the settings name cannot be read.
     """
-    room = room or Room(settings.serve.under_way_bytes)
+    room = room or InFlight(settings.serve.under_way_bytes)
     sender = sender or Sender(settings, room)
     store = store_of(settings)
     rankers = {
@@ -137,7 +137,7 @@ def parts_of(
     )
 
 
-def places_of(parts: Parts) -> list[Place]:
+def endpoints_of(parts: Parts) -> list[Endpoint]:
     """Every path that there is."""
     documents = Documents(parts.settings, parts.sender)
     lists = Lists(
@@ -146,21 +146,21 @@ def places_of(parts: Parts) -> list[Place]:
     clicks = Clicks(parts.sender, documents)
     pages = parts.pages
     return [
-        Place("/v1/events", "POST", documents.take, SEND),
-        Place("/v1/rank", "POST", lists.rank, RANK),
-        Place("/v1/combine", "POST", lists.combine, RANK),
-        Place("/v1/click", "POST", clicks.take, CLICK),
-        Place("/beacon.js", "GET", clicks.script, NOBODY),
-        Place("/openapi.json", "GET", pages.description, NOBODY),
-        Place("/metrics", "GET", pages.metrics, ANY),
-        Place("/healthz", "GET", pages.health, NOBODY, is_probed=True),
-        Place("/readyz", "GET", pages.readiness, NOBODY, is_probed=True),
+        Endpoint("/v1/events", "POST", documents.take, SEND),
+        Endpoint("/v1/rank", "POST", lists.rank, RANK),
+        Endpoint("/v1/combine", "POST", lists.combine, RANK),
+        Endpoint("/v1/click", "POST", clicks.take, CLICK),
+        Endpoint("/beacon.js", "GET", clicks.script, NOBODY),
+        Endpoint("/openapi.json", "GET", pages.description, NOBODY),
+        Endpoint("/metrics", "GET", pages.metrics, ANY),
+        Endpoint("/healthz", "GET", pages.health, NOBODY, is_probed=True),
+        Endpoint("/readyz", "GET", pages.readiness, NOBODY, is_probed=True),
     ]
 
 
 def application(parts: Parts) -> Starlette:
     """The application of these parts; it connects when it starts."""
-    places = places_of(parts)
+    endpoints = endpoints_of(parts)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -180,10 +180,10 @@ def application(parts: Parts) -> Starlette:
 
     app = Starlette(
         routes=[
-            Route(each.path, _Endpoint(each.handler), methods=[each.method])
-            for each in places
+            Route(each.path, _Handled(each.handler), methods=[each.method])
+            for each in endpoints
         ],
-        middleware=[Middleware(_Door, parts=parts, places=places)],
+        middleware=[Middleware(_Door, parts=parts, endpoints=endpoints)],
         exception_handlers={HTTPException: _not_here},
         lifespan=lifespan,
     )
@@ -204,7 +204,7 @@ async def _not_here(request: Request, error: Exception) -> Any:
     )
 
 
-class _Endpoint:
+class _Handled:
     """A handler as the router calls it."""
 
     def __init__(self, handler: Handler) -> None:
@@ -218,16 +218,16 @@ class _Endpoint:
 class _Door:
     """Lets requests through that keep to the rules, and answers all of them."""
 
-    def __init__(self, app: Any, parts: Parts, places: list[Place]) -> None:
+    def __init__(self, app: Any, parts: Parts, endpoints: list[Endpoint]) -> None:
         self._app = app
         self._serve = parts.serve
         self._room = parts.room
         self._turns = parts.turns
         self._access = parts.access
         self._answers = parts.counts.answers
-        self._places = {place.path: place for place in places}
+        self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
         self._seconds = {
-            path: parts.counts.seconds.labels(path) for path in self._places
+            path: parts.counts.seconds.labels(path) for path in self._endpoints
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -236,7 +236,7 @@ class _Door:
             return
         started_s = time.perf_counter()
         path = scope["path"]
-        place = self._places.get(path)
+        endpoint = self._endpoints.get(path)
         call = Call(
             scope,
             receive,
@@ -248,7 +248,7 @@ class _Door:
         scope["rankstream.call"] = call
         origin = call.header(b"origin")
         try:
-            answer = await self._answer(call, place, scope, receive, send)
+            answer = await self._answer(call, endpoint, scope, receive, send)
         except ClientGone:
             return
         except Problem as problem:
@@ -257,7 +257,8 @@ class _Door:
                 await call.drain()
             answer = Answer(problem.body(), problem.status, PROBLEM, problem.headers)
         except Exception:  # a fault of one request: told and logged, and others go on
-            log.exception("event=request-failed path=%s", place.path if place else "")
+            at = endpoint.path if endpoint else ""
+            log.exception("event=request-failed path=%s", at)
             failed = Problem(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "failed",
@@ -266,26 +267,26 @@ class _Door:
             answer = Answer(failed.body(), failed.status, PROBLEM)
         finally:
             call.close()
-        self._answers[place.path if place else "other", int(answer.status)] += 1
+        self._answers[endpoint.path if endpoint else "other", int(answer.status)] += 1
         await _sent(send, answer, self._access.headers_for(origin))
-        if place:
-            self._seconds[place.path].observe(time.perf_counter() - started_s)
+        if endpoint:
+            self._seconds[endpoint.path].observe(time.perf_counter() - started_s)
 
     async def _answer(
         self,
         call: Call,
-        place: Place | None,
+        endpoint: Endpoint | None,
         scope: Scope,
         receive: Receive,
         send: Send,
     ) -> Answer:
         _check_head(call, self._serve.head_bytes)
-        if place is None or not place.is_probed:
+        if endpoint is None or not endpoint.is_probed:
             self._access.check_host(call)
         asking = self._access.asking(call)
-        if asking.origin and scope["method"] == "OPTIONS" and place is not None:
+        if asking.origin and scope["method"] == "OPTIONS" and endpoint is not None:
             return Answer(b"", HTTPStatus.NO_CONTENT, headers=FOR_PAGES)
-        self._access.check(call, place.role if place else NOBODY, asking)
+        self._access.check(call, endpoint.role if endpoint else NOBODY, asking)
         await self._app(scope, receive, send)
         answer: Answer = scope["rankstream.answer"]
         return answer

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from rankstream.operations.serving.elements import Elements
-from rankstream.operations.serving.limits import Room, Turn, Turns
+from rankstream.operations.serving.limits import InFlight, Turn, Turns
 from rankstream.operations.serving.problems import Problem, malformed
 
 Scope = MutableMapping[str, Any]
@@ -65,7 +65,7 @@ class Call:
         self,
         scope: Scope,
         receive: Receive,
-        room: Room,
+        room: InFlight,
         turns: Turns,
         *,
         most: int,

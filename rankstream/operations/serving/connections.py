@@ -15,7 +15,7 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from rankstream.operations.serving.limits import Room
+from rankstream.operations.serving.limits import InFlight
 from rankstream.operations.serving.pages import Counts
 from rankstream.operations.serving.problems import Problem, busy, malformed
 from rankstream.settings import ServeSettings
@@ -54,7 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     def __init__(
-        self, serve: ServeSettings, counts: Counts, room: Room, **given: Any
+        self, serve: ServeSettings, counts: Counts, room: InFlight, **given: Any
     ) -> None:
         super().__init__(**given)
         self._serve = serve

@@ -10,7 +10,7 @@ RECORD_BYTES = 512
 """What a record takes in memory beside its own bytes, about."""
 
 
-class Room:
+class InFlight:
     """Counts bytes of requests that are read, and of records that Kafka has not.
 
     Parameters

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from rankstream.experiments import Experiments
 from rankstream.operations.serving.calls import Answer, Call
-from rankstream.operations.serving.limits import Room
+from rankstream.operations.serving.limits import InFlight
 from rankstream.operations.serving.sender import Sender
 from rankstream.ranker import Ranker
 
@@ -22,7 +22,9 @@ _to_json = msgspec.json.Encoder().encode
 class Counts(Collector):
     """What the server counts, for Prometheus."""
 
-    def __init__(self, room: Room, sender: Sender, rankers: dict[str, Ranker]) -> None:
+    def __init__(
+        self, room: InFlight, sender: Sender, rankers: dict[str, Ranker]
+    ) -> None:
         self.answers: Counter[tuple[str, int]] = Counter()
         self.n_connections = 0
         self.aborted = 0

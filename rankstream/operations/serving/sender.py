@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from producers.connection import topics_command
-from rankstream.operations.serving.limits import RECORD_BYTES, Room
+from rankstream.operations.serving.limits import RECORD_BYTES, InFlight
 from rankstream.operations.serving.problems import busy
 from rankstream.settings import Settings
 from rankstream.wire.topics import (
@@ -89,7 +89,7 @@ class Sender:
     def __init__(
         self,
         settings: Settings,
-        room: Room,
+        room: InFlight,
         make: Callable[..., Any] = AIOKafkaProducer,
     ) -> None:
         self.sent = 0

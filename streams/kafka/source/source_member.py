@@ -1,4 +1,4 @@
-"""Who adapts: one worker of all that could, which reads every partition.
+"""The consumer group of the role `adapt`: one worker reads every partition.
 
 A group of consumers says which. The others stand by. One reads all, as documents of
 several partitions are passed on in one order, and a second reader would pass on its

@@ -1,1 +1,1 @@
-"""What partitions keep: written in transactions, and read back whole."""
+"""State of partitions: written in transactions, and read back whole."""

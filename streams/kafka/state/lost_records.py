@@ -16,7 +16,7 @@ from rankstream.settings import Settings
 from streams.kafka.state.resume_position import (
     Loss,
     ResumePosition,
-    Source,
+    SourcePartition,
     StateRefused,
     check_position,
     start_of,
@@ -91,7 +91,9 @@ class LossRule:
     settings: Settings
     accepted: Loss | None = None
 
-    def behind(self, position: ResumePosition, source: Source) -> ResumePosition:
+    def behind(
+        self, position: ResumePosition, source: SourcePartition
+    ) -> ResumePosition:
         """The position itself, or behind a loss that was accepted.
 
         Raises
@@ -120,7 +122,7 @@ class LossRule:
         )
         return moved
 
-    def tell_beginning(self, source: Source) -> None:
+    def tell_beginning(self, source: SourcePartition) -> None:
         """Say so where the first start ever finds a beginning that has left."""
         if source.first > 0:
             log.warning(
@@ -145,7 +147,7 @@ class LossRule:
         """
         name = f"{self.kind.source}[{self.partition}]"
         at = position.topic_id, position.n_partitions, first, end
-        source = Source(name, *at)
+        source = SourcePartition(name, *at)
         check_position(position, source, self.kind)
         self.behind(position, source)
 

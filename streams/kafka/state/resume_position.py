@@ -71,7 +71,7 @@ NOWHERE = ResumePosition(SCHEMA, -1, -1, b"", b"", "", 0)
 """Of a partition that has not been opened."""
 
 
-class Source(NamedTuple):
+class SourcePartition(NamedTuple):
     """What the broker says about a partition of a source.
 
     Parameters
@@ -115,7 +115,7 @@ def decode_position(packed: bytes) -> ResumePosition:
 
 
 def first_position(
-    source: Source, stage_version: int, fingerprint: bytes
+    source: SourcePartition, stage_version: int, fingerprint: bytes
 ) -> ResumePosition:
     """Where a partition is of which nothing was ever folded."""
     before = source.first - 1
@@ -126,7 +126,7 @@ def first_position(
 
 
 def check_missing(
-    source: Source, state_topic: str, *, committed: int | None, n_keys: int
+    source: SourcePartition, state_topic: str, *, committed: int | None, n_keys: int
 ) -> None:
     """Refuse to start from the beginning where something was counted already.
 
@@ -148,7 +148,9 @@ def check_missing(
         )
 
 
-def check_position(position: ResumePosition, source: Source, kind: StageKind) -> None:
+def check_position(
+    position: ResumePosition, source: SourcePartition, kind: StageKind
+) -> None:
     """Refuse a state that was not counted from this log, by this stage.
 
     Raises

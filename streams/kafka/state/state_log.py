@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 
 from rankstream.wire.topics import MIB
 from streams.kafka.clients import Cluster, Consumer
-from streams.kafka.state.resume_position import Source, StateRefused
+from streams.kafka.state.resume_position import SourcePartition, StateRefused
 from streams.kafka.state.transactions import Transactions
 from streams.kafka.state.whole_batches import WHOLE, each_of
 from streams.stage import Change, Output
@@ -36,7 +36,7 @@ class StateRead(NamedTuple):
 
     items: dict[tuple[str, bytes], bytes]
     n_records: int
-    source: Source
+    source: SourcePartition
 
 
 class PartitionLog(Protocol):
@@ -161,7 +161,7 @@ class StateLog:
             outputs = await self._transactions.partitions_of(self._kind.outputs)
             await self._transactions.abort(outputs, places)
 
-    async def _described(self, consumer: Consumer) -> Source:
+    async def _described(self, consumer: Consumer) -> SourcePartition:
         source = self._kind.source
         place = self._cluster.place(source, self._partition)
         first = await consumer.beginning_offsets([place])
@@ -179,7 +179,7 @@ class StateLog:
                     f"{topic} must have as many partitions as {source}, "
                     f"{n_partitions}; it has {count}: run `rankstream topics check`"
                 )
-        return Source(
+        return SourcePartition(
             f"{place.topic}[{place.partition}]",
             self._cluster.topic_ids.get(source, ""),
             n_partitions,

@@ -1,11 +1,11 @@
-"""What a thread beside the loop is doing, and how it is told to give up."""
+"""A thread that trains beside the event loop: what it does, and how it is stopped."""
 
 import asyncio
 import logging
 from typing import NamedTuple
 
 from streams.kafka.training.memory import MemoryLimit
-from streams.training.progress import Progress
+from streams.training.progress import TrainingProgress
 
 COMPILING = "compiling kernels, up to a minute or two the first time"
 
@@ -66,7 +66,7 @@ class BackgroundThread:
         if number == 1:
             log.info("event=compiling model=%s reason=%s", self.task.name, COMPILING)
 
-    def take(self, progress: Progress) -> None:
+    def take(self, progress: TrainingProgress) -> None:
         """Hear how far it is; raises as `check` does."""
         self.check()
         self.said = progress.told()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.click_log import of_groups
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.intervention_aware import intervention_aware
-from models.estimators.logged_places import of_groups
 from models.estimators.policy_reward import (
     click_weights_of,
     dcg_weights,

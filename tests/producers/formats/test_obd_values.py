@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pytest
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.click_log import ClickLog
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.item_estimates import UNKNOWN
-from models.estimators.logged_places import LoggedPlaces
 from models.estimators.policy_reward import click_weights_of, policy_reward
 from models.estimators.registry import ESTIMATORS
 from streams.statistics.reader import Statistics
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 class Counted(NamedTuple):
     """What the statistics have, as estimators take it."""
 
-    log: LoggedPlaces
+    log: ClickLog
     impressions: Floats
     items: list[tuple[str, str]]
 
@@ -73,7 +73,7 @@ def counted(bandit_statistics: Statistics) -> Counted:
     for group, policy, numbers_of, n in lists:
         impressions[group, int(policy), numbers_of] += n
     groups, policies, owners, shown, clicks, sums = zip(*rows, strict=True)
-    log = LoggedPlaces(
+    log = ClickLog(
         np.array(groups),
         np.array(policies, np.int64),
         np.array(owners),

@@ -16,7 +16,7 @@ from streams.comparisons.intervention_rates import MOST_TOLD, rate_of, rates_of
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.join import OUTCOMES
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.reader_role import Source
+from streams.kafka.reader_role import FollowedPartition
 from streams.native.closed_impressions import closed_of
 from streams.native.intervention_lists import Sums
 from streams.partition_fold import preferences_among
@@ -110,7 +110,7 @@ def evaluated(
     """What the evaluator writes, the second time nothing."""
     evaluator = Evaluator(settings)
     batch = CommittedBatch([*values.items()], at_end=True)
-    evaluator.take(Source("preferences"), batch)
+    evaluator.take(FollowedPartition("preferences"), batch)
     written = evaluator.verdicts(evaluator.values())
     assert evaluator.verdicts(evaluator.values()) == []
     return written
@@ -176,7 +176,7 @@ def test_clicks_per_list_are_no_lines_of_the_log(
     changes = fold.changes(dict.fromkeys(OUTCOMES, 1))
     batch = CommittedBatch([(x.key, x.value) for x in changes], at_end=True)
     evaluator, producer = Evaluator(settings), Taking()
-    evaluator.take(Source("preferences"), batch)
+    evaluator.take(FollowedPartition("preferences"), batch)
     monkeypatch.setattr(evaluator, "_producer", producer)
     with caplog.at_level("INFO", logger="rankstream.evaluator"):
         asyncio.run(evaluator.turn(asyncio.Event()))

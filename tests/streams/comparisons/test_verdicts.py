@@ -17,7 +17,7 @@ from streams.comparisons.preference_fold import COUNTS, PreferencesFold, compari
 from streams.comparisons.verdicts import verdict_of
 from streams.fold.join import OUTCOMES
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.reader_role import Source
+from streams.kafka.reader_role import FollowedPartition
 from streams.native.closed_impressions import closed_of
 from streams.roles.evaluator import Evaluator
 from tests.ends import ends_of
@@ -140,7 +140,7 @@ def test_nothing_yet_is_a_verdict_too() -> None:
 def give(evaluator: Evaluator, partition: int, records: dict[bytes, bytes]) -> None:
     """Records of `preferences`, as they are read."""
     batch = CommittedBatch(list(records.items()), at_end=True)
-    evaluator.take(Source("preferences", partition), batch)
+    evaluator.take(FollowedPartition("preferences", partition), batch)
 
 
 def test_the_evaluator_speaks_when_something_moved() -> None:

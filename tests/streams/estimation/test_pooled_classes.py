@@ -8,8 +8,8 @@ import pytest
 
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown, asked_for
+from models.estimators.click_log import ClickLog
 from models.estimators.item_classes import class_of, item_classes
-from models.estimators.logged_places import LoggedPlaces
 from models.estimators.policy_reward import click_weights_of
 from models.estimators.registry import ESTIMATORS
 from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interaction
@@ -131,7 +131,7 @@ def by_class(log, estimator, targets):
         np.full(len(names), scale),
     )
     return compare_policies(
-        LoggedPlaces(*columns), impressions, lists, placed, valuation, base=LOGGED
+        ClickLog(*columns), impressions, lists, placed, valuation, base=LOGGED
     )
 
 

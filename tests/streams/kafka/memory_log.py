@@ -11,7 +11,11 @@ import msgspec
 
 from rankstream.settings import DeliverySettings, Settings
 from streams.kafka.committer import Committer
-from streams.kafka.state.resume_position import POSITION_KEY, Source, decode_position
+from streams.kafka.state.resume_position import (
+    POSITION_KEY,
+    SourcePartition,
+    decode_position,
+)
 from streams.kafka.state.state_log import StateRead
 from streams.stage import Change, Output, SourceRecord, Stage
 from streams.topology import StageKind
@@ -33,7 +37,7 @@ class Topics:
         self.outputs: list[Output] = []
         self.n_writes = 0
         self.committed: int | None = None
-        self.source = Source("toy[0]", "id", 1, FIRST, end)
+        self.source = SourcePartition("toy[0]", "id", 1, FIRST, end)
         self.owner: MemoryLog | None = None
 
     @property

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from streams.kafka.assignment import Assignment, Place
+from streams.kafka.assignment import Assignment, TopicPartition
 from streams.kafka.backlog import FULL_BYTES
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import State
 from streams.kafka.state.resume_position import StateRefused
-from streams.kafka.transport import Progress
+from streams.kafka.transport import ReadProgress
 from streams.stage import Output
 from tests.streams.kafka.memory_log import (
     FIRST,
@@ -26,8 +26,12 @@ from tests.streams.kafka.memory_log import (
 )
 from tests.streams.kafka.toy import OUT
 
-HERE, THERE, ELSEWHERE = Place("ns.toy", 0), Place("ns.toy", 1), Place("other", 0)
-UNREAD = Progress(-1, None, None)
+HERE, THERE, ELSEWHERE = (
+    TopicPartition("ns.toy", 0),
+    TopicPartition("ns.toy", 1),
+    TopicPartition("other", 0),
+)
+UNREAD = ReadProgress(-1, None, None)
 
 
 class Ended(Exception):
@@ -44,9 +48,9 @@ class Bench:
         self.may_check = asyncio.Event()
         self.may_check.set()
         self.changed: StateRefused | None = None
-        self.read: dict[Place, Progress] = {}
+        self.read: dict[TopicPartition, ReadProgress] = {}
         self.topics = {HERE: Topics(), THERE: Topics()}
-        self.logs: dict[Place, MemoryLog] = {}
+        self.logs: dict[TopicPartition, MemoryLog] = {}
         self.failures: list[BaseException] = []
         self.ready: list[list[str]] = []
         self.assignment = Assignment(
@@ -58,7 +62,7 @@ class Bench:
             lambda found: self.ready.append([one.name for one in found]),
         )
 
-    def committer_of(self, place: Place) -> Committer | None:
+    def committer_of(self, place: TopicPartition) -> Committer | None:
         """One on the topics of a partition."""
         if place not in self.topics:
             return None
@@ -66,7 +70,7 @@ class Bench:
         self.logs[place].may_read = self.may_read
         return committer_on(self.logs[place])
 
-    def progress(self, place: Place) -> Progress:
+    def progress(self, place: TopicPartition) -> ReadProgress:
         """How far a partition was read."""
         return self.read.get(place, UNREAD)
 
@@ -81,11 +85,13 @@ class Bench:
         if self.changed is not None:
             raise self.changed
 
-    async def open(self, *places: Place) -> dict[Place, int]:
+    async def open(self, *places: TopicPartition) -> dict[TopicPartition, int]:
         """Have partitions assigned."""
         return await self.assignment.open(dict.fromkeys(places))
 
-    def take(self, offset: int, place: Place = HERE, **how: Any) -> Acknowledged:
+    def take(
+        self, offset: int, place: TopicPartition = HERE, **how: Any
+    ) -> Acknowledged:
         """Offer the record at an offset; it need not wait."""
         event = Acknowledged()
         record = numbered(offset, how.pop("n_bytes", 8))
@@ -94,11 +100,11 @@ class Bench:
         )
         return event
 
-    def state(self, place: Place = HERE) -> State:
+    def state(self, place: TopicPartition = HERE) -> State:
         """What a partition is doing."""
         return self.assignment.committers[place].life.state
 
-    def stage(self, place: Place = HERE) -> Any:
+    def stage(self, place: TopicPartition = HERE) -> Any:
         """The stage of a partition."""
         return self.assignment.committers[place].stage
 
@@ -248,7 +254,7 @@ def test_an_assignment_that_waits_is_overtaken_by_a_revocation() -> None:
     run(body())
 
 
-async def opening_of(bench: Bench) -> "asyncio.Task[dict[Place, int]]":
+async def opening_of(bench: Bench) -> "asyncio.Task[dict[TopicPartition, int]]":
     """An opening that has fenced and is reading."""
     bench.may_read.clear()
     opening = asyncio.create_task(bench.open(HERE))
@@ -260,7 +266,9 @@ async def opening_of(bench: Bench) -> "asyncio.Task[dict[Place, int]]":
 @pytest.mark.parametrize(
     ("place", "is_current"), [(HERE, False), (THERE, True), (ELSEWHERE, True)]
 )
-def test_a_record_that_is_not_ours_is_dropped(place: Place, is_current: bool) -> None:
+def test_a_record_that_is_not_ours_is_dropped(
+    place: TopicPartition, is_current: bool
+) -> None:
     """Of another generation, of a partition that we do not have; acknowledged."""
 
     async def body() -> None:
@@ -475,17 +483,21 @@ def test_a_process_that_ends_opens_nothing() -> None:
 @pytest.mark.parametrize(
     ("progress", "rebalancing", "lag", "at_end_ms", "next_offset"),
     [
-        (Progress(10, 14, 14, 700), False, 0, 700, 14),
-        (Progress(10, 14, 14, 700), True, 0, 0, 14),
-        (Progress(10, 14, 20), False, 6, 0, 14),
-        (Progress(12, 14, 14, 700), False, 3, 0, 11),
-        (Progress(10, None, None), False, 0, 0, 11),
-        (Progress(10, None, 14), False, 0, 0, 11),
-        (Progress(10, 14, None), False, 0, 0, 14),
+        (ReadProgress(10, 14, 14, 700), False, 0, 700, 14),
+        (ReadProgress(10, 14, 14, 700), True, 0, 0, 14),
+        (ReadProgress(10, 14, 20), False, 6, 0, 14),
+        (ReadProgress(12, 14, 14, 700), False, 3, 0, 11),
+        (ReadProgress(10, None, None), False, 0, 0, 11),
+        (ReadProgress(10, None, 14), False, 0, 0, 11),
+        (ReadProgress(10, 14, None), False, 0, 0, 14),
     ],
 )
 def test_what_was_read_and_is_folded_is_where_reading_goes_on(
-    progress: Progress, rebalancing: bool, lag: int, at_end_ms: int, next_offset: int
+    progress: ReadProgress,
+    rebalancing: bool,
+    lag: int,
+    at_end_ms: int,
+    next_offset: int,
 ) -> None:
     """The end of the source is what the stage has folded, never what was fetched."""
 
@@ -515,10 +527,10 @@ def test_a_source_far_ahead_of_another_is_not_read(
         lead_ms = SETTINGS.time.lead_ms
         bench.assignment.committers[HERE].counts = {"frontier_ms": lead_ms + 2}
         bench.assignment.committers[THERE].counts = {"frontier_ms": 1}
-        bench.read[THERE] = Progress(FIRST, FIRST + 1, 100)
+        bench.read[THERE] = ReadProgress(FIRST, FIRST + 1, 100)
         for _ in range(2):
             assert bench.assignment.not_held_back({HERE, THERE}) == {THERE}
-        bench.read[THERE] = Progress(-1, 100, 100)
+        bench.read[THERE] = ReadProgress(-1, 100, 100)
         assert bench.assignment.not_held_back({HERE, THERE}) == {HERE, THERE}
 
     with caplog.at_level(logging.INFO, "rankstream.worker"):
@@ -584,10 +596,10 @@ def test_work_without_a_commit_is_a_trouble_in_the_end(
         await bench.assignment.keep((HERE,))
         monkeypatch.setattr("streams.kafka.assignment.STALE_S", -1.0)
         assert bench.assignment.troubles() == []
-        bench.read[HERE] = Progress(FIRST, FIRST, FIRST + 5)
+        bench.read[HERE] = ReadProgress(FIRST, FIRST, FIRST + 5)
         (said,) = bench.assignment.troubles()
         assert said.startswith("ns.toy[0] has work, and committed nothing for")
-        bench.read[HERE] = Progress(FIRST, FIRST + 1, FIRST + 1)
+        bench.read[HERE] = ReadProgress(FIRST, FIRST + 1, FIRST + 1)
         bench.take(FIRST)
         assert len(bench.assignment.troubles()) == 1
         await bench.assignment.commit_all()

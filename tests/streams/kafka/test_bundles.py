@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rankstream.settings import Settings
 from streams.kafka.app import StageApp, build_app
-from streams.kafka.assignment import Place
+from streams.kafka.assignment import TopicPartition
 from streams.kafka.bundles import (
     BYTES,
     RECORD_BYTES,
@@ -90,16 +90,21 @@ class Desk:
         self._full_before = full_before
 
     def take(
-        self, place: Place, record: SourceRecord, event: Any, *, is_current: bool
+        self,
+        place: TopicPartition,
+        record: SourceRecord,
+        event: Any,
+        *,
+        is_current: bool,
     ) -> bool:
         """Take it, or have it wait once."""
         if record.offset == self._full_before and not self.n_waits:
             return False
-        assert place == Place(*PLACE)
+        assert place == TopicPartition(*PLACE)
         self.taken.append((record, event, is_current))
         return True
 
-    async def turn_of(self, _: Place) -> None:
+    async def turn_of(self, _: TopicPartition) -> None:
         """Another turn."""
         self.n_waits += 1
 
@@ -163,7 +168,7 @@ def test_a_bundle_of_before_a_rebalance_is_told_so_record_by_record(
     """Also where partitions are assigned anew in the midst of it."""
     desk = Desk(full_before=6)
 
-    async def turn_of(_: Place) -> None:
+    async def turn_of(_: TopicPartition) -> None:
         desk.n_waits += 1
         monkeypatch.setattr(StageApp, "consumer_generation_id", 4, raising=False)
 

@@ -9,7 +9,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 from rankstream.settings import KafkaSettings
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.reader_role import Source, run_reader_role
+from streams.kafka.reader_role import FollowedPartition, run_reader_role
 from tests.services import KafkaService
 
 
@@ -31,7 +31,7 @@ class Recorder:
         self.n_turns = self.n_closed = 0
         self.wrote_s: float | None = None
 
-    def take(self, source: Source, batch: CommittedBatch) -> None:
+    def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Note the values."""
         self.seen += [(source.partition, value) for _, value in batch.records]
         if any(value == b"bad" for _, value in batch.records):
@@ -87,7 +87,7 @@ def send(kafka: KafkaService, topic: str, *values: bytes) -> None:
 
 def ran(settings: KafkaSettings, topic: str, role: Recorder) -> None:
     """Run the role to its end."""
-    sources = [Source(topic, 0), Source(topic, 1)]
+    sources = [FollowedPartition(topic, 0), FollowedPartition(topic, 1)]
     stop = asyncio.Event()
     asyncio.run(
         asyncio.wait_for(run_reader_role(settings, sources, role, stop), timeout=60)
@@ -156,7 +156,7 @@ def test_the_stop_is_heard_before_the_first_turn() -> None:
     async def scenario() -> None:
         stop = asyncio.Event()
         running = asyncio.create_task(
-            run_reader_role(nowhere, [Source("nothing")], role, stop)
+            run_reader_role(nowhere, [FollowedPartition("nothing")], role, stop)
         )
         await asyncio.sleep(0.2)
         stop.set()

@@ -7,10 +7,10 @@ from typing import Any, NoReturn
 import pytest
 
 from rankstream.settings import DeliverySettings, Settings
-from streams.kafka.assignment import Assignment, Place
+from streams.kafka.assignment import Assignment, TopicPartition
 from streams.kafka.committer import Committer
 from streams.kafka.state.resume_position import Loss, StateRefused
-from streams.kafka.transport import Progress
+from streams.kafka.transport import ReadProgress
 from tests.streams.kafka.memory_log import (
     KIND,
     SETTINGS,
@@ -22,8 +22,8 @@ from tests.streams.kafka.memory_log import (
     numbered,
 )
 
-HERE, THERE = Place("ns.toy", 0), Place("ns.toy", 1)
-UNREAD = Progress(-1, None, None)
+HERE, THERE = TopicPartition("ns.toy", 0), TopicPartition("ns.toy", 1)
+UNREAD = ReadProgress(-1, None, None)
 
 
 class Ended(Exception):
@@ -35,18 +35,18 @@ class Bench:
 
     def __init__(self) -> None:
         self.rebalancing = False
-        self.read: dict[Place, Progress] = {}
+        self.read: dict[TopicPartition, ReadProgress] = {}
         self.topics = {HERE: Topics(), THERE: Topics()}
         self.failures: list[BaseException] = []
         self.assignment = Assignment(
             self.committer_of, SETTINGS, self, self.fail, self.check
         )
 
-    def committer_of(self, place: Place) -> Committer:
+    def committer_of(self, place: TopicPartition) -> Committer:
         """One on the topics of a partition."""
         return committer_on(MemoryLog(self.topics[place]))
 
-    def progress(self, place: Place) -> Progress:
+    def progress(self, place: TopicPartition) -> ReadProgress:
         """How far a partition was read."""
         return self.read.get(place, UNREAD)
 
@@ -58,7 +58,7 @@ class Bench:
         self.failures.append(error)
         raise Ended
 
-    def take(self, offset: int, place: Place = HERE) -> None:
+    def take(self, offset: int, place: TopicPartition = HERE) -> None:
         """Offer the record at an offset."""
         assert self.assignment.take(
             place, numbered(offset), Acknowledged(), is_current=True
@@ -75,7 +75,7 @@ async def opened() -> Bench:
     bench = Bench()
     await bench.assignment.open(dict.fromkeys((HERE, THERE)))
     bench.take(10)
-    bench.read[HERE] = Progress(12, 13, 40)
+    bench.read[HERE] = ReadProgress(12, 13, 40)
     return bench
 
 
@@ -127,10 +127,10 @@ def test_a_topic_that_ends_before_what_was_read_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("place", "first", "end"),
-    [(HERE, 13, 40), (HERE, 3, 13), (Place("ns.toy", 7), 21, 40)],
+    [(HERE, 13, 40), (HERE, 3, 13), (TopicPartition("ns.toy", 7), 21, 40)],
 )
 def test_what_is_there_after_all_ends_nothing(
-    place: Place, first: int, end: int
+    place: TopicPartition, first: int, end: int
 ) -> None:
     """The answer may be of a place from before a seek, or of a partition given away."""
 

@@ -29,7 +29,7 @@ from streams.kafka.transport import (
     CommittedReadsThread,
     Consumer,
     EagerService,
-    Progress,
+    ReadProgress,
 )
 
 PLACE = TP("queries", 0)
@@ -258,7 +258,7 @@ def test_what_is_fetched_and_not_handed_over_is_not_reached() -> None:
         assert consumer.progress(PLACE).position is None
         thread.may_return.set()
         assert [len(each.records) for each in (await task)[PLACE]] == [3]
-        assert consumer.progress(PLACE) == Progress(7, 8, 8)
+        assert consumer.progress(PLACE) == ReadProgress(7, 8, 8)
 
     asyncio.run(run())
 
@@ -391,7 +391,7 @@ def test_a_fetch_from_before_a_seek_is_dropped() -> None:
         consumer._flow.resume(consumer._flow.stop())
         thread.may_return.set()
         assert await task == {}
-        assert consumer.progress(PLACE) == Progress(-1, None, None)
+        assert consumer.progress(PLACE) == ReadProgress(-1, None, None)
         assert consumer.waiting_bytes == 0
 
     asyncio.run(run())

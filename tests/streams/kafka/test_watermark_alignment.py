@@ -3,22 +3,22 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.kafka.watermark_alignment import Progress, held_back
+from streams.kafka.watermark_alignment import SourceFrontier, held_back
 
 LEAD_MS = 100
 
 SOURCES = st.dictionaries(
-    st.integers(0, 7), st.builds(Progress, st.integers(-1, 1_000), st.booleans())
+    st.integers(0, 7), st.builds(SourceFrontier, st.integers(-1, 1_000), st.booleans())
 )
 
 
 def test_what_is_far_ahead_of_a_source_that_is_behind_waits():
     """By more than the lead; those nearer, and the slowest, are read."""
     sources = {
-        "slow": Progress(1_000, is_behind=True),
-        "near": Progress(1_100, is_behind=True),
-        "far": Progress(1_101, is_behind=True),
-        "far and at its end": Progress(9_000, is_behind=False),
+        "slow": SourceFrontier(1_000, is_behind=True),
+        "near": SourceFrontier(1_100, is_behind=True),
+        "far": SourceFrontier(1_101, is_behind=True),
+        "far and at its end": SourceFrontier(9_000, is_behind=False),
     }
 
     assert held_back(sources, LEAD_MS) == {"far", "far and at its end"}
@@ -27,9 +27,9 @@ def test_what_is_far_ahead_of_a_source_that_is_behind_waits():
 def test_a_source_at_its_end_holds_nobody_back():
     """It has nothing that others could wait for; nor has one without any time yet."""
     sources = {
-        "ended": Progress(0, is_behind=False),
-        "silent": Progress(-1, is_behind=True),
-        "far": Progress(9_000, is_behind=True),
+        "ended": SourceFrontier(0, is_behind=False),
+        "silent": SourceFrontier(-1, is_behind=True),
+        "far": SourceFrontier(9_000, is_behind=True),
     }
 
     assert held_back(sources, LEAD_MS) == set()
@@ -38,8 +38,8 @@ def test_a_source_at_its_end_holds_nobody_back():
 def test_a_source_at_the_beginning_of_time_is_waited_for():
     """Only one that has no frontier is not; the first frontier there is, is zero."""
     sources = {
-        "first": Progress(0, is_behind=True),
-        "far": Progress(LEAD_MS + 1, is_behind=True),
+        "first": SourceFrontier(0, is_behind=True),
+        "far": SourceFrontier(LEAD_MS + 1, is_behind=True),
     }
 
     assert held_back(sources, LEAD_MS) == {"far"}

@@ -14,7 +14,7 @@ from rankstream.wire.verdicts import decode_verdict
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.join import OUTCOMES
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.reader_role import Source
+from streams.kafka.reader_role import FollowedPartition
 from streams.native.closed_impressions import closed_of
 from streams.roles import evaluator as module
 from streams.roles.evaluator import Evaluator, evaluate
@@ -95,7 +95,9 @@ class Refusing:
 def test_a_verdict_that_could_not_be_sent_is_sent_later(settings: Settings) -> None:
     """Though nothing changed since."""
     evaluator = Evaluator(settings)
-    evaluator.take(Source("preferences"), CommittedBatch([*sums_of(0)], at_end=True))
+    evaluator.take(
+        FollowedPartition("preferences"), CommittedBatch([*sums_of(0)], at_end=True)
+    )
     evaluator._producer = Refusing()
 
     async def scenario() -> None:

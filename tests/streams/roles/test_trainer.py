@@ -25,7 +25,7 @@ from streams.kafka.training import intervention
 from streams.kafka.training.training_log import TrainerFenced
 from streams.roles import trainer as role
 from streams.training.inputs import TrainingRefused
-from streams.training.trained_snapshot import Progress, train_model
+from streams.training.trained_snapshot import TrainingProgress, train_model
 from tests.streams.roles.trainer_world import (
     START_MS,
     Killed,
@@ -352,7 +352,7 @@ def test_a_training_that_takes_too_much_memory_is_refused() -> None:
 
     def train(*arguments: Any, on_progress: Any, **options: Any) -> Any:
         held = np.ones(100 << 17)
-        on_progress(Progress("reading"))
+        on_progress(TrainingProgress("reading"))
         return train_model(*arguments, on_progress=on_progress, **options), held
 
     asyncio.run(turned(world, world.trainer(train=train)))

@@ -24,7 +24,7 @@ from rankstream.wire.training import (
 )
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.reader_role import Source
+from streams.kafka.reader_role import FollowedPartition
 from streams.kafka.training import intervention
 from streams.kafka.training.training_log import TrainerFenced
 from streams.roles import trainer as role
@@ -351,6 +351,6 @@ def test_a_time_is_due_when_all_partitions_have_passed_it(
     for partition, watermark_ms in enumerate(at_ms):
         one = keys.encode_counted(counted._replace(watermark_ms=watermark_ms))
         record = keys.counted_key(partition), one
-        source = Source(full_name("", STATISTICS), partition)
+        source = FollowedPartition(full_name("", STATISTICS), partition)
         trainer.take(source, CommittedBatch([record], at_end=True, is_first=True))
     assert trainer._is_wanted("m") is is_due

@@ -10,7 +10,7 @@ import pytest
 
 from models.counts.definition import ClosedImpression, placement_of
 from models.estimators.choice import Unknown
-from models.estimators.logged_places import check_places
+from models.estimators.click_log import check_places
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (

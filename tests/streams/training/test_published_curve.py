@@ -87,6 +87,17 @@ def test_a_curve_is_made_again_from_the_log_alone() -> None:
         curve_made_again(shop().settings, second, None, lambda: shop().log)
 
 
+def test_a_fit_of_a_curve_that_was_a_model_is_made_again() -> None:
+    """The record that an earlier release wrote stays as it is, to the byte."""
+    first = shop().trainer.curves[0]
+    training = {"after": [800, 1_000], "cutoff": 10, "at": []}
+    form = {"learner": "examination", "options": {"ranks": 5}, "training": training}
+    run = msgspec.structs.replace(first, settings={"features": 0, "seed": 0, **form})
+    again = curve_made_again(shop().settings, run, None, lambda: shop().log)
+    assert encode_record(again.run) == encode_record(run)
+    assert again.run.sha256 == first.sha256
+
+
 def test_losses_are_chosen_from_under_the_curve_that_is_named() -> None:
     """By a network, with another curve beside; made again it is the same."""
     losses = ["arp-linear", "truncated-lambda"]

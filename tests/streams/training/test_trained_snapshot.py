@@ -21,7 +21,11 @@ from streams.stage import Output
 from streams.statistics.reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.known_curve import KnownCurve
-from streams.training.trained_snapshot import Progress, TrainingRefused, train_model
+from streams.training.trained_snapshot import (
+    TrainingProgress,
+    TrainingRefused,
+    train_model,
+)
 from streams.training.verification import made_of
 from tests.streams.training.shop import (
     EXAMINATION,
@@ -277,7 +281,7 @@ def test_the_reward_is_refused_where_too_little_is_known_of_what_it_shows(shop):
 
 def test_training_ends_as_soon_as_somebody_asks(shop):
     """At any of its steps, of which each is told."""
-    stages: list[Progress] = []
+    stages: list[TrainingProgress] = []
     trained(shop, on_progress=stages.append)
     assert {each.stage for each in stages} == {"reading", "epoch", "judging"}
     for place in range(len(stages)):

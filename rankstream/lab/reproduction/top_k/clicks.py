@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 from models.estimators.registry import estimator_of
 from models.losses.gains import binary_gains
 from models.training.labelled_queries import labelled_queries
@@ -158,7 +158,7 @@ def drawn_clicks(
 
 def logged_places(
     clicks: ClickSums, shown: Shown, offsets: Integers
-) -> tuple[LoggedPlaces, Floats]:
+) -> tuple[ClickLog, Floats]:
     """As estimators take it: rows, and impressions [1, 1, n_documents].
 
     `offsets` [n_queries + 1] are those of the queries.
@@ -166,7 +166,7 @@ def logged_places(
     lists = np.repeat(clicks.impressions, np.diff(offsets))
     items = np.flatnonzero((shown.ranks > 0) & (lists > 0))
     nobody = np.zeros(len(items), np.int64)
-    log = LoggedPlaces(
+    log = ClickLog(
         nobody,
         nobody,
         items,

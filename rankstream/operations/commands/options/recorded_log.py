@@ -13,13 +13,13 @@ from producers.formats.joined_features import FeatureTable
 from producers.formats.log_files import LogFiles, read_log
 from producers.formats.rows_together import Tables
 from producers.stop_signal import Stop
-from rankstream.operations.commands.options.fates import lines_of_adapted
 from rankstream.operations.commands.options.log import (
     features_asked,
     identity_of_log,
     log_asked,
     names_of,
 )
+from rankstream.operations.commands.options.outcomes import lines_of_adapted
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
 from rankstream.wire.input_events import Event

@@ -9,7 +9,6 @@ from producers.prescan import forecast
 from producers.replay import Pace, utc
 from producers.stop_signal import Stop
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.commands.options.fates import add_strict
 from rankstream.operations.commands.options.files import (
     add_batch,
     add_epoch,
@@ -18,6 +17,7 @@ from rankstream.operations.commands.options.files import (
     add_sorting,
 )
 from rankstream.operations.commands.options.log import log_asked
+from rankstream.operations.commands.options.outcomes import add_strict
 from rankstream.operations.commands.options.recorded_log import (
     RecordedLog,
     recorded_events,

@@ -18,7 +18,7 @@ from producers.replay import (
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
 from rankstream.operations.commands import STOPPED, tell
-from rankstream.operations.commands.options.fates import FateReport
+from rankstream.operations.commands.options.outcomes import OutcomeReport
 from rankstream.operations.commands.options.recorded_log import RecordedLog
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
@@ -41,7 +41,7 @@ def send(
         tell("everything was sent already; at " + str(progress.path))
         return 0
     _look_at_target(log, arguments, settings, skip, stop)
-    report = FateReport(settings, stop, is_strict=arguments.strict)
+    report = OutcomeReport(settings, stop, is_strict=arguments.strict)
     producer = EventProducer(
         settings, batch=arguments.batch, is_stopped=lambda: stop.asked
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.click_models.compiled_users import users_of
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 from models.estimators.registry import estimator_of
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.lab.closed_loops.performance import Conventions, Judge
@@ -15,7 +15,7 @@ from tests.rankstream.lab.closed_loops.worlds import USERS, learnable_world
 WORLD = learnable_world(6, 1)
 
 
-def both_logs(n_lists: int) -> tuple[PolicyLog, LoggedPlaces, np.ndarray]:
+def both_logs(n_lists: int) -> tuple[PolicyLog, ClickLog, np.ndarray]:
     """The same lists of two policies as sums, and as rows for any estimator."""
     log, rng = PolicyLog(WORLD, USERS), np.random.default_rng(3)
     n, n_queries = len(WORLD.labels), len(WORLD.offsets) - 1
@@ -51,7 +51,7 @@ def both_logs(n_lists: int) -> tuple[PolicyLog, LoggedPlaces, np.ndarray]:
         for column, values in zip(columns, found, strict=True):
             column.append(values)
     joined = [np.concatenate(column) for column in columns]
-    return log, LoggedPlaces._make([*joined, frozenset()]), impressions
+    return log, ClickLog._make([*joined, frozenset()]), impressions
 
 
 @pytest.mark.parametrize("least", [0.0, 0.3, 0.5])

@@ -9,7 +9,7 @@ from rankstream.wire.topics import STATISTICS, state_topic
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
-    Source,
+    SourcePartition,
     StateRefused,
     encode_position,
 )
@@ -20,7 +20,7 @@ from streams.worker_roles import kinds_of
 (FOLD,) = kinds_of("fold")
 STATE = state_topic("fold")
 POSITION = ResumePosition(2, 9, 9, b"f", b"f", "id", 7, 10, 4, FOLD.since - 1)
-SOURCE = Source("events[1]", "id", 4, 0, 20)
+SOURCE = SourcePartition("events[1]", "id", 4, 0, 20)
 encode = msgspec.msgpack.Encoder().encode
 OLD, NEW, OTHER = encode(["counts"]), counted_key(1), b"state"
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from rankstream.lab.benchmarks.serve.clients import begun, posted, requests_of
-from rankstream.operations.serving.application import places_of
+from rankstream.operations.serving.application import endpoints_of
 from rankstream.operations.serving.calls import GZIP_PIECE, Call
 from rankstream.operations.serving.documents import DOCUMENT_BYTES
 from rankstream.operations.serving.elements import WINDOW_BYTES
-from rankstream.operations.serving.limits import SLICE_BYTES, Room, Turn, Turns
+from rankstream.operations.serving.limits import SLICE_BYTES, InFlight, Turn, Turns
 from rankstream.operations.serving.problems import Problem
 from rankstream.operations.serving.sender import RECORDS_AT_ONCE, Outgoing, Sender
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -98,9 +98,9 @@ def test_of_each_attack_little_is_read_and_unpacked(
     path, is_packed = first.split()[1].decode(), b"gzip" in head
     named = [line.lower().split(b": ") for line in lines]
     scope = {"headers": [(name, value) for name, value in named], "query_string": b""}
-    coming, room, turns = Coming(body, WINDOW_BYTES), Room(64 * MIB), Turns(1.0)
+    coming, room, turns = Coming(body, WINDOW_BYTES), InFlight(64 * MIB), Turns(1.0)
     call = Call(scope, coming, room, turns, most=4 * MIB, within_s=60.0)
-    handlers = {place.path: place.handler for place in places_of(server.parts)}
+    handlers = {place.path: place.handler for place in endpoints_of(server.parts)}
 
     async def asked() -> None:
         await handlers[path](call)
@@ -294,7 +294,7 @@ def test_others_are_looked_at_while_letters_are_given_to_the_producer() -> None:
         def make(**options: Any) -> "Watched":
             return Watched(passes, kafka, Gate(), **options)
 
-        sender = Sender(settings, Room(64 * MIB), make)
+        sender = Sender(settings, InFlight(64 * MIB), make)
         await sender.start()
         while sender.trouble:
             await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
-from streams.kafka.assignment import Place
+from streams.kafka.assignment import TopicPartition
 
 
 class Revoked(NamedTuple):
@@ -21,7 +21,7 @@ class Assigned(NamedTuple):
     """These partitions are the member's."""
 
     generation: int
-    places: list[Place]
+    places: list[TopicPartition]
 
 
 class Lost(NamedTuple):
@@ -44,7 +44,7 @@ class Member(Protocol):
 class Group:
     """The members of a group."""
 
-    def __init__(self, places: Sequence[Place], rng: Random) -> None:
+    def __init__(self, places: Sequence[TopicPartition], rng: Random) -> None:
         self.generation = 0
         self.members: list[Member] = []
         self._places = list(places)

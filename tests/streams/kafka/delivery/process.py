@@ -9,18 +9,18 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
 
-from aiokafka import TopicPartition
+from aiokafka import TopicPartition as ClientPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
-from streams.kafka.assignment import Assignment, Place
+from streams.kafka.assignment import Assignment, TopicPartition
 from streams.kafka.clients import Cluster
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
 from streams.kafka.source_watch import Seen, SourceWatch
 from streams.kafka.state.state_log import StateLog
-from streams.kafka.transport import Progress
+from streams.kafka.transport import ReadProgress
 from streams.stage import SourceRecord
 from streams.topology import StageKind
 from tests.fakes.clients import FakeClients
@@ -40,7 +40,7 @@ FETCHED = 3
 """Records in one fetch, at most."""
 
 
-class SourcePlace(Place):
+class SourcePlace(TopicPartition):
     """A partition whose place in a set is the same in every run."""
 
     def __hash__(self) -> int:
@@ -61,7 +61,7 @@ class Surroundings(Protocol):
     settings: Settings
     kind: StageKind
 
-    def log_of(self, place: Place) -> PartitionLog:
+    def log_of(self, place: TopicPartition) -> PartitionLog:
         """The log of a partition of the source."""
 
     def ended(self, process: "Process", error: BaseException) -> None:
@@ -69,7 +69,7 @@ class Surroundings(Protocol):
 
 
 class _Message(NamedTuple):
-    place: Place
+    place: TopicPartition
     stored: Stored
     generation: int
 
@@ -118,8 +118,8 @@ class Process:
         self._generation = -1
         self._news: asyncio.Queue[News] = asyncio.Queue()
         self._messages: asyncio.Queue[_Message] = asyncio.Queue()
-        self._positions: dict[Place, int] = {}
-        self._progress: dict[Place, Progress] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._progress: dict[TopicPartition, ReadProgress] = {}
         self._flow = Flow()
         self._is_flowing = False
         self._wake = asyncio.Event()
@@ -163,15 +163,15 @@ class Process:
 
     # What it is asked.
 
-    def progress(self, place: Place) -> Progress:
+    def progress(self, place: TopicPartition) -> ReadProgress:
         """How far a partition was read."""
         if not self.is_alive:  # whoever asks waits for nothing any more
-            return Progress(-1, None, None)
-        return self._progress.get(place, Progress(-1, None, None))
+            return ReadProgress(-1, None, None)
+        return self._progress.get(place, ReadProgress(-1, None, None))
 
     # What it does.
 
-    def _committer_of(self, place: Place) -> Committer:
+    def _committer_of(self, place: TopicPartition) -> Committer:
         kind, settings = self._around.kind, self._around.settings
         state = StateLog(kind, place.partition, self._cluster)
         return Committer(kind, place.partition, state, settings)
@@ -219,14 +219,14 @@ class Process:
         await self.assignment.keep(news.places)
         self._seeking = asyncio.ensure_future(self._recover(news.places))
 
-    async def _recover(self, places: list[Place]) -> None:
+    async def _recover(self, places: list[TopicPartition]) -> None:
         """Seek, as partitions were assigned; Faust does not ask if they still are."""
         await self._seek(places)
         self._is_flowing = True
         self.rebalancing = False
         self.wake()
 
-    async def _seek(self, places: list[Place]) -> None:
+    async def _seek(self, places: list[TopicPartition]) -> None:
         stop = self._flow.stop()
         await self._point("ask the group")
         if not self._flow.is_assigned:
@@ -242,10 +242,12 @@ class Process:
         self._flow.resume(stop)
         self.wake()
 
-    def _committed(self, places: list[Place]) -> dict[Place, int | None]:
+    def _committed(
+        self, places: list[TopicPartition]
+    ) -> dict[TopicPartition, int | None]:
         committed: dict[Any, int] = self._around.kafka.groups.get(GROUP, {})
         # Places here have a hash of their own.
-        return {place: committed.get(TopicPartition(*place)) for place in places}
+        return {place: committed.get(ClientPartition(*place)) for place in places}
 
     def _empty_queues(self) -> None:
         while not self._messages.empty():
@@ -260,7 +262,7 @@ class Process:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            outside: list[Place] = []
+            outside: list[TopicPartition] = []
             async with self._flow.fetching:
                 await self._point("fetch source")
                 found = {}
@@ -279,25 +281,27 @@ class Process:
             for place, fetched in found.items():
                 self._hand_over(place, fetched, self._generation)
 
-    def _hand_over(self, place: Place, fetched: Fetched, generation: int) -> None:
+    def _hand_over(
+        self, place: TopicPartition, fetched: Fetched, generation: int
+    ) -> None:
         last = self.progress(place).last
         for stored in fetched.records:
             self._messages.put_nowait(_Message(place, stored, generation))
             last = stored.offset
-        self._progress[place] = Progress(last, fetched.position, fetched.highwater)
+        self._progress[place] = ReadProgress(last, fetched.position, fetched.highwater)
 
-    def _has_more(self, place: Place) -> bool:
+    def _has_more(self, place: TopicPartition) -> bool:
         log = self._around.log_of(place)
         return not log.stable <= self._positions[place] <= log.end
 
-    def _fetched(self, place: Place) -> Fetched:
+    def _fetched(self, place: TopicPartition) -> Fetched:
         """Records from where the client is by now; it moves on, whoever takes them."""
         at = self._positions[place]
         fetched = self._around.log_of(place).fetch(at, is_committed=True, limit=FETCHED)
         self._positions[place] = fetched.position
         return fetched
 
-    async def _read_outside(self, places: list[Place]) -> None:
+    async def _read_outside(self, places: list[TopicPartition]) -> None:
         """Tell what the topic has instead of what was to be read next."""
         for place in places:
             await self._point("ask what there is")
@@ -328,7 +332,7 @@ class Process:
         self.is_alive = False
 
 
-def _record_of(place: Place, stored: Stored) -> SourceRecord:
+def _record_of(place: TopicPartition, stored: Stored) -> SourceRecord:
     assert stored.content is not None
     key, value, headers, at_ms = stored.content
     return SourceRecord(

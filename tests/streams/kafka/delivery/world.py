@@ -17,13 +17,13 @@ from random import Random
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from aiokafka import TopicPartition
+from aiokafka import TopicPartition as ClientPartition
 from aiokafka.errors import IllegalOperation, ProducerFenced
 
 from rankstream.settings import DeliverySettings, Settings
 from rankstream.wire.topics import full_name
 from streams.kafka import assignment, committer
-from streams.kafka.assignment import Place
+from streams.kafka.assignment import TopicPartition
 from streams.kafka.state.resume_position import StateRefused
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content, PartitionLog
@@ -129,9 +129,9 @@ class World:
             self._clear_away()
         return self.outcome
 
-    def log_of(self, place: Place) -> PartitionLog:
+    def log_of(self, place: TopicPartition) -> PartitionLog:
         """The log of a partition of the source."""
-        return self.kafka.log(TopicPartition(*place))
+        return self.kafka.log(ClientPartition(*place))
 
     def ended(self, process: Process, error: BaseException) -> None:
         """Hear that a process has ended itself."""
@@ -271,7 +271,7 @@ class World:
             self._note(fault)
         self.outcome.faults += faults
 
-    def _written(self, place: TopicPartition, contents: list[Content]) -> None:
+    def _written(self, place: ClientPartition, contents: list[Content]) -> None:
         """Look who writes outputs."""
         name = owner()
         is_of_out = place.topic == full_name(NAMESPACE, OUT)

@@ -15,7 +15,7 @@ from streams.kafka.state.resume_position import (
     SCHEMA,
     Loss,
     ResumePosition,
-    Source,
+    SourcePartition,
     StateRefused,
 )
 from streams.topology import STAGES
@@ -224,7 +224,7 @@ def test_a_gap_that_lies_before_what_is_needed_is_none() -> None:
 def test_only_inputs_may_have_gaps(kind: Any) -> None:
     """What a stage writes is numbered, and its readers refuse what is not whole."""
     position = ResumePosition(SCHEMA, 11, 11, b"f", b"f", "id", 7, 12, 4, 1)
-    source = Source(kind.source, "id", 4, 21, 40)
+    source = SourcePartition(kind.source, "id", 4, 21, 40)
     rule = LossRule(kind, 0, Settings(), GONE)
     if kind.name.startswith("ingest"):
         assert rule.behind(position, source).losses == (GONE,)

@@ -44,7 +44,8 @@ FREE = {
     "exclude.minutes",
     "redis.keep_versions",  # which versions stay, not what is in them
     "models",  # each has a rule of its own in the learner's state
-    "rankers",  # those of them that are no curves
+    "online",  # those of them that learn
+    "trained",  # and those that do not
     "experiments",  # each has an epoch
 }
 """What stages read and may change."""

@@ -7,7 +7,7 @@ from streams.kafka.state.resume_position import (
     SCHEMA,
     Loss,
     ResumePosition,
-    Source,
+    SourcePartition,
     StateRefused,
     check_missing,
     check_position,
@@ -18,7 +18,7 @@ from streams.kafka.state.resume_position import (
 )
 from streams.topology import STAGES, StageKind
 
-SOURCE = Source("events[1]", "id", 4, first=3, end=20)
+SOURCE = SourcePartition("events[1]", "id", 4, first=3, end=20)
 POSITION = ResumePosition(SCHEMA, 9, 9, b"f", b"f", "id", 7, 12, 4, 1)
 
 
@@ -85,7 +85,7 @@ def test_the_state_of_this_log_is_taken() -> None:
     ],
 )
 def test_the_state_of_another_log_is_refused(
-    source: Source, version: int, reason: str
+    source: SourcePartition, version: int, reason: str
 ) -> None:
     """Each refusal says what is wrong, and where."""
     with pytest.raises(StateRefused, match=reason) as refusal:

@@ -1,4 +1,4 @@
-"""What became of records that were sent, as far as the cluster can say by now.
+"""Outcomes of sent records: read, joined, late or dead letters, as far as is known.
 
 Ingestion and the join say which they refused, by their places. Late events are counted
 too, and their topic does not say who sent them. A click may wait for its list: only
@@ -32,7 +32,7 @@ OUTCOME = "outcome"
 
 
 @dataclass
-class Fates:
+class Outcomes:
     """What is known.
 
     Parameters
@@ -72,7 +72,7 @@ class Fates:
         return self.is_known and not (self.n_letters or self.set_aside.total())
 
 
-class FateWatch:
+class OutcomeWatch:
     """Looks at where dead letters end now, and later at which were added.
 
     Raises
@@ -93,13 +93,13 @@ class FateWatch:
                 for topic in self._topics
             }
 
-    def fates(
+    def outcomes(
         self,
         sent: SentRecords,
         *,
         is_thorough: bool,
         newest_click_ms: int | None = None,
-    ) -> Fates:
+    ) -> Outcomes:
         """Wait for ingestion and the join as long as they go on, and count.
 
         Parameters
@@ -115,43 +115,43 @@ class FateWatch:
             due_ms = newest_click_ms + self._settings.time.disorder_ms
         # A stop ends the wait, not the count: the reader is not told of it.
         with TopicReader(self._settings) as reader:
-            fates = self._awaited(reader, sent, due_ms, is_thorough=is_thorough)
+            outcomes = self._awaited(reader, sent, due_ms, is_thorough=is_thorough)
             for source in SOURCES:
                 for record in self._added(reader, dead_letters(source), is_thorough):
-                    _count(fates.letters, sent, source, record)
+                    _count(outcomes.letters, sent, source, record)
             for record in self._added(reader, LATE, is_thorough):
                 outcome = dict(record.headers).get(OUTCOME, b"late")
-                fates.set_aside[outcome.decode("utf-8", "replace")] += 1
-        return fates
+                outcomes.set_aside[outcome.decode("utf-8", "replace")] += 1
+        return outcomes
 
     def _awaited(
         self, reader: TopicReader, sent: SentRecords, due_ms: int, *, is_thorough: bool
-    ) -> Fates:
+    ) -> Outcomes:
         """What is not known when the wait ends."""
         log_time = LogTime(reader)
         log_ends: dict[int, int] = {}
         began_s = moved_s = time.monotonic()
-        fates, reached_ms, before = Fates(), -1, None
+        outcomes, reached_ms, before = Outcomes(), -1, None
         while True:
             n_unread, nobody_reads = self._unread(reader, sent)
             if not n_unread:
-                if not fates.n_unjoined:
+                if not outcomes.n_unjoined:
                     reached_ms = log_time.look()
                     log_ends = reader.written(EVENTS)
                 read = self._read(reader, "fold", EVENTS, log_ends)
                 n_left = [end - read.get(each, 0) for each, end in log_ends.items()]
-                fates.n_unjoined = sum(max(0, each) for each in n_left)
-            fates.n_unread = n_unread + sent.n_unplaced
-            fates.may_wait = reached_ms < due_ms
-            now_s, now = time.monotonic(), (n_unread, fates.n_unjoined, reached_ms)
+                outcomes.n_unjoined = sum(max(0, each) for each in n_left)
+            outcomes.n_unread = n_unread + sent.n_unplaced
+            outcomes.may_wait = reached_ms < due_ms
+            now_s, now = time.monotonic(), (n_unread, outcomes.n_unjoined, reached_ms)
             if now != before:
                 before, moved_s = now, now_s
             is_over = now_s - moved_s >= STANDING_S or (
                 not is_thorough and now_s - began_s >= PATIENCE_S
             )
-            is_all = not (n_unread or fates.n_unjoined or fates.may_wait)
+            is_all = not (n_unread or outcomes.n_unjoined or outcomes.may_wait)
             if is_all or is_over or nobody_reads or self._is_stopped():
-                return fates
+                return outcomes
             time.sleep(LOOK_EVERY_S)
 
     def _unread(self, reader: TopicReader, sent: SentRecords) -> tuple[int, bool]:

@@ -6,10 +6,10 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from producers import fates
+from producers import outcomes
 from producers.connection import client_options
 from producers.event_producer import EventProducer
-from producers.fates import FateWatch
+from producers.outcomes import OutcomeWatch
 from rankstream.wire.events import ACTIVE, ENDED, Frontier, encode_record
 from rankstream.wire.topics import (
     CLICKS,
@@ -90,7 +90,7 @@ def sent(settings):
             other.send(CLICKS, event(number))
     bury(settings, 0, 0, "malformed")
     set_aside(settings, b"late")
-    watch = FateWatch(settings)
+    watch = OutcomeWatch(settings)
     with EventProducer(settings) as producer:
         for number in range(10, 30):
             producer.send(CLICKS, event(number))
@@ -100,7 +100,7 @@ def sent(settings):
 def test_nothing_is_known_while_nobody_reads(sent):
     """And that is said at once."""
     watch, records = sent
-    found = watch.fates(records, is_thorough=True)
+    found = watch.outcomes(records, is_thorough=True)
     assert (found.n_letters, found.set_aside) == (0, {})
     assert found.n_unread == 20
 
@@ -116,7 +116,7 @@ def test_its_own_dead_letters_are_counted_and_no_others(settings, sent):
     bury(settings, partition, end, "time")
     set_aside(settings, b"orphan")
 
-    found = watch.fates(records, is_thorough=True)
+    found = watch.outcomes(records, is_thorough=True)
 
     assert found.letters == {"not-adapted": 1}
     assert found.set_aside == {"orphan": 1}
@@ -127,7 +127,7 @@ def test_its_own_dead_letters_are_counted_and_no_others(settings, sent):
 @pytest.fixture
 def soon(monkeypatch):
     """Who stands still is waited for briefly."""
-    monkeypatch.setattr(fates, "STANDING_S", 3.0)
+    monkeypatch.setattr(outcomes, "STANDING_S", 3.0)
 
 
 @pytest.mark.usefixtures("soon")
@@ -136,7 +136,7 @@ def test_what_ingestion_has_not_read_is_counted(settings, sent):
     watch, records = sent
     ends = {place: end - 1 for place, end in records.ends().items()}
     read_up_to(settings, ends)
-    found = watch.fates(records, is_thorough=True)
+    found = watch.outcomes(records, is_thorough=True)
     assert found.n_unread == len(ends)
 
 
@@ -147,11 +147,11 @@ def test_what_the_fold_has_not_read_is_not_known(settings, sent):
     read_up_to(settings, records.ends())
     end = pass_time(settings, Frontier(0, 1, 100_000, ENDED))
 
-    found = watch.fates(records, is_thorough=True, newest_click_ms=5)
+    found = watch.outcomes(records, is_thorough=True, newest_click_ms=5)
 
     assert (found.n_unread, found.n_unjoined, found.is_clean) == (0, 1, False)
     read_up_to(settings, end, "fold")
-    assert watch.fates(records, is_thorough=True, newest_click_ms=5).is_clean
+    assert watch.outcomes(records, is_thorough=True, newest_click_ms=5).is_clean
 
 
 @pytest.mark.usefixtures("soon")
@@ -170,11 +170,11 @@ def test_a_click_may_wait_until_its_time_has_passed(settings, sent, frontier, ma
     end = pass_time(settings, frontier, Frontier(0, 2, frontier.at_ms, ENDED))
     read_up_to(settings, end, "fold")
 
-    found = watch.fates(records, is_thorough=True, newest_click_ms=5)
+    found = watch.outcomes(records, is_thorough=True, newest_click_ms=5)
 
     assert found.may_wait == may_wait
     assert found.is_clean != may_wait
-    assert watch.fates(records, is_thorough=True).is_clean
+    assert watch.outcomes(records, is_thorough=True).is_clean
 
 
 def test_what_the_join_refuses_is_waited_for(settings, sent):
@@ -190,7 +190,7 @@ def test_what_the_join_refuses_is_waited_for(settings, sent):
 
     later = threading.Timer(6.0, judge)
     later.start()
-    found = watch.fates(records, is_thorough=True, newest_click_ms=5)
+    found = watch.outcomes(records, is_thorough=True, newest_click_ms=5)
     later.join()
 
     assert found.letters == {"not-shown": 1}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from producers.fates import Fates
 from producers.formats.adapted import Adapted
+from producers.outcomes import Outcomes
 from rankstream.operations.cli import main
-from rankstream.operations.commands.options.fates import lines_of, lines_of_adapted
 from rankstream.operations.commands.options.files import add_columns
+from rankstream.operations.commands.options.outcomes import lines_of, lines_of_adapted
 from rankstream.settings import Settings
 
 NOW_MS = 1_733_788_889_378
@@ -26,21 +26,21 @@ CLICK = (
 
 def test_nothing_is_said_where_nothing_was_lost() -> None:
     """A clean run is quiet."""
-    assert Fates().is_clean
-    assert lines_of(Fates(), Settings()) == []
+    assert Outcomes().is_clean
+    assert lines_of(Outcomes(), Settings()) == []
     assert lines_of_adapted(Adapted(), "ubi") == []
 
 
 def test_what_was_lost_is_counted_with_the_command_that_shows_it() -> None:
     """In the namespace that it was sent to."""
-    fates = Fates(
+    outcomes = Outcomes(
         letters=Counter({"not-adapted": 2, "malformed": 1}),
         set_aside=Counter(late=1),
         n_unread=1_000,
     )
-    lines = lines_of(fates, Settings(namespace="shop", file="shop.toml"))
+    lines = lines_of(outcomes, Settings(namespace="shop", file="shop.toml"))
 
-    assert not fates.is_clean
+    assert not outcomes.is_clean
     assert lines == [
         "3 dead letters: 2 not-adapted, 1 malformed; see "
         "`rankstream dlq list --config shop.toml --namespace shop`",
@@ -51,18 +51,18 @@ def test_what_was_lost_is_counted_with_the_command_that_shows_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fates", "says"),
+    ("outcomes", "says"),
     [
-        (Fates(n_unjoined=7, may_wait=True), "not joined yet, of all senders: 7"),
-        (Fates(may_wait=True), "cannot be told yet: the last clicks may wait"),
+        (Outcomes(n_unjoined=7, may_wait=True), "not joined yet, of all senders: 7"),
+        (Outcomes(may_wait=True), "cannot be told yet: the last clicks may wait"),
     ],
 )
-def test_what_is_not_judged_yet_is_no_clean_end(fates: Fates, says: str) -> None:
+def test_what_is_not_judged_yet_is_no_clean_end(outcomes: Outcomes, says: str) -> None:
     """Nobody takes silence for a success."""
-    (line,) = lines_of(fates, Settings())
+    (line,) = lines_of(outcomes, Settings())
     assert line.startswith(says)
     assert line.endswith("`rankstream dlq count` will tell of them")
-    assert not fates.is_clean
+    assert not outcomes.is_clean
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from models.arrays import Flags, Floats, Integers
 from models.estimators.bias_curve import BiasCurve
 
 
-class LoggedPlaces(NamedTuple):
+class ClickLog(NamedTuple):
     """Counts of items at ranks, in rows that may repeat.
 
     Parameters
@@ -46,7 +46,7 @@ class LoggedPlaces(NamedTuple):
     mixed: frozenset[int] = frozenset()
 
 
-class PlaceSums(NamedTuple):
+class LogSums(NamedTuple):
     """Sums over the ranks that a curve has.
 
     Parameters
@@ -69,12 +69,12 @@ class PlaceSums(NamedTuple):
     shown_alpha: Floats
     shown_beta: Floats
 
-    def by_policy(self) -> "PlaceSums":
+    def by_policy(self) -> "LogSums":
         """All groups together, [n_policies, n_items] each."""
-        return PlaceSums(*(table.sum(axis=0) for table in self))
+        return LogSums(*(table.sum(axis=0) for table in self))
 
 
-def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> PlaceSums:
+def log_sums(log: ClickLog, impressions: Floats, curve: BiasCurve) -> LogSums:
     """Sums of all rows under a curve.
 
     Ranks that the curve does not have are left out with their clicks. Where one list
@@ -107,7 +107,7 @@ def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Plac
         return sums.astype(np.float64).reshape(impressions.shape)
 
     is_unknown = _unknown_of_items(log, impressions)
-    return PlaceSums(
+    return LogSums(
         impressions.astype(np.float64),
         summed(shown),
         summed(clicked),
@@ -119,8 +119,8 @@ def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Plac
 
 
 def of_groups(
-    log: LoggedPlaces, impressions: Floats, is_kept: Flags
-) -> tuple[LoggedPlaces, Floats]:
+    log: ClickLog, impressions: Floats, is_kept: Flags
+) -> tuple[ClickLog, Floats]:
     """Rows and impressions of some groups; the others keep their numbers.
 
     `is_kept` [n_groups], `impressions` [n_groups, n_policies, n_items]: those of groups
@@ -130,7 +130,7 @@ def of_groups(
     return _of_rows(log, is_kept[log.groups]), kept
 
 
-def check_places(log: LoggedPlaces, impressions: Floats) -> None:
+def check_places(log: ClickLog, impressions: Floats) -> None:
     """Refuse rows that do not go with one another or with the impressions.
 
     `impressions` [n_groups, n_policies, n_items].
@@ -159,8 +159,8 @@ def check_places(log: LoggedPlaces, impressions: Floats) -> None:
     _refuse(is_wrong, lists, "lists must have what they show among their candidates")
 
 
-def _of_rows(log: LoggedPlaces, is_kept: Flags) -> LoggedPlaces:
-    return LoggedPlaces(
+def _of_rows(log: ClickLog, is_kept: Flags) -> ClickLog:
+    return ClickLog(
         log.groups[is_kept],
         log.policies[is_kept],
         log.items[is_kept],
@@ -172,7 +172,7 @@ def _of_rows(log: LoggedPlaces, is_kept: Flags) -> LoggedPlaces:
     )
 
 
-def _unknown(log: LoggedPlaces, impressions: Floats) -> Flags:
+def _unknown(log: ClickLog, impressions: Floats) -> Flags:
     """Whether lists of a group and policy are unknown, [n_groups, n_policies]."""
     is_unknown = np.zeros(impressions.shape[:2], np.bool_)
     rows = np.isnan(log.expected)
@@ -180,7 +180,7 @@ def _unknown(log: LoggedPlaces, impressions: Floats) -> Flags:
     return is_unknown
 
 
-def _unknown_of_items(log: LoggedPlaces, impressions: Floats) -> Flags:
+def _unknown_of_items(log: ClickLog, impressions: Floats) -> Flags:
     """Whether lists that have the item are unknown, as `impressions`."""
     is_unknown = _unknown(log, impressions)[:, :, None]
     return np.asarray(is_unknown & (impressions > 0.0))

@@ -5,8 +5,8 @@ import shlex
 from collections import Counter
 
 from producers.event_sink import SentRecords
-from producers.fates import Fates, FateWatch
 from producers.formats.adapted import Adapted
+from producers.outcomes import Outcomes, OutcomeWatch
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicUnreadable
 from rankstream.operations.commands import tell
@@ -25,7 +25,7 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class FateReport:
+class OutcomeReport:
     """Says what became of records; looks where dead letters end before they are sent.
 
     Parameters
@@ -39,9 +39,9 @@ class FateReport:
         self._stop = stop
         self._is_strict = is_strict
         self._unreadable = ""
-        self._watch: FateWatch | None = None
+        self._watch: OutcomeWatch | None = None
         try:
-            self._watch = FateWatch(settings, is_stopped=lambda: stop.asked)
+            self._watch = OutcomeWatch(settings, is_stopped=lambda: stop.asked)
         except TopicUnreadable as error:
             # Who may only write may not see what became of it.
             self._unreadable = str(error)
@@ -54,47 +54,47 @@ class FateReport:
         newest_click_ms
             The latest time of a click among them; None where there is none.
         """
-        fates = None
+        outcomes = None
         if self._watch is not None:
             try:
-                fates = self._watch.fates(
+                outcomes = self._watch.outcomes(
                     sent, is_thorough=self._is_strict, newest_click_ms=newest_click_ms
                 )
             except TopicUnreadable as error:
                 self._unreadable = str(error)
-        if fates is None:
+        if outcomes is None:
             tell(f"what became of them cannot be told: {self._unreadable}")
             return int(self._is_strict)
-        for line in lines_of(fates, self._settings):
+        for line in lines_of(outcomes, self._settings):
             tell(line)
-        return int(self._is_strict and not fates.is_clean)
+        return int(self._is_strict and not outcomes.is_clean)
 
 
-def lines_of(fates: Fates, settings: Settings) -> list[str]:
+def lines_of(found: Outcomes, settings: Settings) -> list[str]:
     """What a person is told; nothing where nothing was lost."""
     lines = []
-    if fates.n_letters:
+    if found.n_letters:
         lines.append(
-            f"{counted(fates.n_letters, 'dead letter')}: {_each(fates.letters)}; see "
+            f"{counted(found.n_letters, 'dead letter')}: {_each(found.letters)}; see "
             f"`{_command(settings, 'dlq', 'list')}`"
         )
-    if fates.set_aside:
-        n_events = fates.set_aside.total()
+    if found.set_aside:
+        n_events = found.set_aside.total()
         lines.append(
             f"late or without a list, of all senders: {counted(n_events, 'event')} "
-            f"({_each(fates.set_aside)})"
+            f"({_each(found.set_aside)})"
         )
     later = f"`{_command(settings, 'dlq', 'count')}` will tell of them"
-    if fates.n_unread:
+    if found.n_unread:
         lines.append(
-            f"not read by ingestion yet: {counted(fates.n_unread, 'record')}; {later}"
+            f"not read by ingestion yet: {counted(found.n_unread, 'record')}; {later}"
         )
-    elif fates.n_unjoined:
+    elif found.n_unjoined:
         lines.append(
             "not joined yet, of all senders: "
-            f"{counted(fates.n_unjoined, 'record')} of the log; {later}"
+            f"{counted(found.n_unjoined, 'record')} of the log; {later}"
         )
-    elif fates.may_wait:
+    elif found.may_wait:
         lines.append(
             "cannot be told yet: the last clicks may wait for their lists until "
             f"time.disorder_ms has passed; {later}"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.click_log import check_places, log_sums, of_groups
 from models.estimators.intervention_aware import item_sums
-from models.estimators.logged_places import check_places, of_groups, place_sums
 from tests.models.estimators.logs import lists_of, log_of
 from tests.policies_in_memory import logged_placements, without_unknown
 
@@ -37,7 +37,7 @@ LISTS = lists_of([[10, 10], [8, 8]], [[5, 0], [0, 0]])
 def test_rows_that_cannot_be_are_refused(row, rule):
     """With the number of the row."""
     with pytest.raises(ValueError, match=rule):
-        place_sums(log_of([*ROWS, row]), LISTS, CURVE)
+        log_sums(log_of([*ROWS, row]), LISTS, CURVE)
 
 
 def test_impressions_must_have_their_three_axes_and_be_numbers():
@@ -53,7 +53,7 @@ def test_impressions_must_have_their_three_axes_and_be_numbers():
 def test_training_sees_the_same_rows():
     """Policies together: sums are those of training."""
     log = log_of(ROWS)
-    ours = place_sums(log, LISTS, CURVE)
+    ours = log_sums(log, LISTS, CURVE)
     theirs = item_sums(log, LISTS, CURVE)
     for one, other in (
         (ours.impressions, theirs.impressions),
@@ -66,7 +66,7 @@ def test_training_sees_the_same_rows():
 
 def test_no_rows_are_sums_of_nothing():
     """Lists that showed nothing are lists too."""
-    sums = place_sums(log_of([]), LISTS, CURVE)
+    sums = log_sums(log_of([]), LISTS, CURVE)
     assert sums.impressions.sum() == 41
     assert sums.alpha.dtype == float
     assert not sums.alpha.any()
@@ -82,7 +82,7 @@ def test_some_groups_are_taken_under_their_numbers():
 def test_an_unknown_list_makes_all_of_its_group_and_policy_unknown():
     """Items that were not shown have no row that could say so."""
     log = log_of([*ROWS, (0, 0, 0, 2, 1, 0, NONE)])
-    sums = place_sums(log, LISTS, CURVE)
+    sums = log_sums(log, LISTS, CURVE)
     assert np.isnan(sums.alpha[0, 0]).all()
     assert np.isfinite(sums.alpha[0, 1]).all()
     assert np.isfinite(sums.alpha[1]).all()
@@ -91,7 +91,7 @@ def test_an_unknown_list_makes_all_of_its_group_and_policy_unknown():
     assert len(known.groups) == 3
     assert lists[0].tolist() == [[0, 0], [8, 8]]
     assert left_out.tolist() == [10, 10]
-    assert np.isfinite(place_sums(known, lists, CURVE).alpha).all()
+    assert np.isfinite(log_sums(known, lists, CURVE).alpha).all()
 
 
 def test_placements_of_what_logged_are_averages():

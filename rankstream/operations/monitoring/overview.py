@@ -73,7 +73,7 @@ class Course:
 
 
 @dataclass
-class Progress:
+class LearnerCourse:
     """How one model's learner went: event times and lists learned, as they were seen.
 
     A version that goes back, as of a model that begins anew, begins a new course.
@@ -113,7 +113,7 @@ class Gathered:
         self._courses: dict[tuple[str, int], Course] = {}
         self._counts: dict[str, int] = {}
         self._snapshots: list[dict[str, Any]] = []
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, LearnerCourse] = {}
         self._examination: list[dict[str, Any]] = []
         self._trained = frozenset(trained or {})
         self._interventions = Interventions(trained or {})
@@ -210,7 +210,7 @@ class Gathered:
         if snapshot["is_trained"] or model in self._trained:
             found = {**snapshot, "learned": learned, "is_trained": True}
             return {**found, "per_minute": None, "course": []}
-        progress = self._progress.setdefault(model, Progress())
+        progress = self._progress.setdefault(model, LearnerCourse())
         progress.add(snapshot["created_ms"], learned)
         gone = {"learned": learned, "per_minute": progress.per_minute()}
         return {**snapshot, **gone, "course": [list(each) for each in progress.points]}

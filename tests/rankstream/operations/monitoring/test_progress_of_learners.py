@@ -6,7 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rankstream.operations.monitoring.overview import COURSE_POINTS, Gathered, Progress
+from rankstream.operations.monitoring.overview import (
+    COURSE_POINTS,
+    Gathered,
+    LearnerCourse,
+)
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.settings import TrainingSettings
 from tests.rankstream.operations.monitoring.test_page_in_chromium import asked
@@ -45,7 +49,7 @@ def test_the_pace_is_of_event_time() -> None:
 
 def test_a_long_course_keeps_its_ends_near() -> None:
     """Every second point goes when there are too many."""
-    progress = Progress()
+    progress = LearnerCourse()
     for i in range(10_000):
         progress.add(i, i)
     assert len(progress.points) <= COURSE_POINTS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rankstream.lab.benchmarks.hostile_load import begun, posted, requests_of
+from rankstream.lab.benchmarks.serve.clients import begun, posted, requests_of
 from rankstream.operations.serving.application import places_of
 from rankstream.operations.serving.calls import GZIP_PIECE, Call
 from rankstream.operations.serving.documents import DOCUMENT_BYTES

@@ -1,6 +1,6 @@
 """What commands, the monitor and `serve` are asked for: answers, apart from print.
 
-Each is a function of settings, of a folder, or of a `sources.Source`, which is what
+Each is a function of settings, of a folder, or of a `sources.CountedLog`, which is what
 workers counted or what a replay left. It returns frozen dataclasses with `to_dict`;
 rows of them are a table by `as_builtins.table_of`. Relevance of the items of a query is
 

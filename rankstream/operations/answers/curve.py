@@ -22,7 +22,7 @@ from models.estimators.choice import CURVE_REMEDY
 from models.estimators.choice import NO_CURVE as UNTOLD
 from models.estimators.splits import Shares
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
-from rankstream.operations.answers.sources import Source
+from rankstream.operations.answers.sources import CountedLog
 from rankstream.wire.curves import curve_rows
 from rankstream.wire.envelope import (
     CURVE,
@@ -118,7 +118,7 @@ def curve_label(curve: BiasCurve, source: str, ends: CurveEnds | None = None) ->
 
 
 def curve_for(
-    source: Source,
+    source: CountedLog,
     *,
     given: BiasCurve | None = None,
     model: str | None = None,
@@ -192,7 +192,7 @@ def estimated_curve(
     return CurveOfBias(found.curve, found.source, found.warning, found.ends, bias)
 
 
-def published_version(source: Source, model: str | None) -> Snapshot | None:
+def published_version(source: CountedLog, model: str | None) -> Snapshot | None:
     """The newest curve of the model that was asked for, else of the only one.
 
     Returns

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from rankstream.operations.answers.sources import Source
+from rankstream.operations.answers.sources import CountedLog
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
@@ -166,7 +166,7 @@ def files_named(words: Iterable[str]) -> dict[str, Target]:
 
 def policies_of(
     words: Sequence[str],
-    source: Source,
+    source: CountedLog,
     rankings: Mapping[str, Target],
     *,
     against: str = LOGGED,
@@ -223,7 +223,7 @@ def policies_of(
     return found._replace(base=base)
 
 
-def _features_for(source: Source, snapshot: Snapshot) -> FeatureRecords:
+def _features_for(source: CountedLog, snapshot: Snapshot) -> FeatureRecords:
     """Features of candidates, of the snapshot's list."""
     return FeatureRecords(
         source.candidates(),

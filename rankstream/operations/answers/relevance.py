@@ -21,7 +21,7 @@ from models.estimators.item_classes import class_of
 from models.estimators.item_intervals import PointsOfItems, points_of_items
 from models.estimators.registry import estimator_of
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
-from rankstream.operations.answers.sources import LoggingPolicies, Source
+from rankstream.operations.answers.sources import CountedLog, LoggingPolicies
 from rankstream.operations.terminal.words import counted
 from streams.statistics.columns import Columns
 from streams.statistics.keys import ScopeName
@@ -92,7 +92,7 @@ class QueryRelevance(Answer):
 
 
 def relevance_in(
-    source: Source,
+    source: CountedLog,
     scopes: Collection[ScopeName],
     curve: BiasCurve,
     *,

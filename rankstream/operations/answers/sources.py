@@ -48,7 +48,7 @@ class LoggingPolicies(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class CountedLog:
     """A log and what is known of its policies; all of it is read when it is asked for.
 
     Parameters
@@ -80,7 +80,7 @@ class Source:
     is_of_kafka: bool = False
 
 
-def source_of(settings: Settings, folder: Path | None = None) -> Source:
+def source_of(settings: Settings, folder: Path | None = None) -> CountedLog:
     """What workers counted, or what `replay --local --out` left in a folder.
 
     Raises
@@ -98,7 +98,7 @@ def source_of_replay(
     snapshots: Snapshots,
     *,
     n_partitions: int,
-) -> Source:
+) -> CountedLog:
     """What was folded in this process.
 
     Parameters
@@ -111,7 +111,7 @@ def source_of_replay(
         found = (decode_snapshot(value) for value in snapshots.values())
         return [each.model for each in found if each.version]
 
-    return Source(
+    return CountedLog(
         settings,
         statistics,
         LoggingPolicies(LearnedOnline(settings, learned)),
@@ -122,7 +122,7 @@ def source_of_replay(
     )
 
 
-def _of_kafka(settings: Settings) -> Source:
+def _of_kafka(settings: Settings) -> CountedLog:
     def records(topic: str) -> Iterator[tuple[bytes, bytes | None]]:
         from producers.topic_reader import read_topic  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ def _of_kafka(settings: Settings) -> Source:
                 yield key, value
 
     deployed = DeployedGroups(settings)
-    return Source(
+    return CountedLog(
         settings,
         Statistics(records(STATISTICS)),
         LoggingPolicies(LearnedOnline(settings, deployed.learned), deployed),
@@ -161,7 +161,7 @@ def _in_redis(settings: Settings, model: str, place: Pointer | None) -> Snapshot
         return found
 
 
-def _of_folder(settings: Settings, folder: Path) -> Source:
+def _of_folder(settings: Settings, folder: Path) -> CountedLog:
     def no_features() -> Items:
         raise ValueError(
             "features of candidates must be there for a model to be valued; a folder "
@@ -172,7 +172,7 @@ def _of_folder(settings: Settings, folder: Path) -> Source:
     def snapshot(model: str, place: Pointer | None) -> Snapshot:
         return _among(dict(_snapshots_in(folder)), model, place)
 
-    return Source(
+    return CountedLog(
         settings,
         Statistics(_read(statistics_in(folder))),
         LoggingPolicies(LearnedOnline(settings, partial(learned_in, folder))),

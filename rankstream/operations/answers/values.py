@@ -29,7 +29,7 @@ from rankstream.operations.answers.curve import (
     published_version,
 )
 from rankstream.operations.answers.policies import Policies
-from rankstream.operations.answers.sources import Source
+from rankstream.operations.answers.sources import CountedLog
 from rankstream.operations.terminal.words import counted
 from streams.estimation.curve_replicates import (
     GIVEN,
@@ -81,7 +81,7 @@ def _untold() -> AbstractContextManager[Callable[[int], object]]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ValueOptions:
     """How policies are to be valued.
 
     Parameters
@@ -189,9 +189,9 @@ class Values(Answer):
 
 
 def values_of(
-    source: Source,
+    source: CountedLog,
     policies: Policies,
-    asked: Asked,
+    asked: ValueOptions,
     *,
     fitting: Fitting = _untold,
     valuing: Fitting = _untold,
@@ -239,7 +239,7 @@ def values_of(
 
 
 def _curve_of(
-    source: Source, policies: Policies, asked: Asked, fitting: Fitting
+    source: CountedLog, policies: Policies, asked: ValueOptions, fitting: Fitting
 ) -> CurveReplicates | None:
     settings = source.settings
     if asked.examination is not None:
@@ -280,7 +280,7 @@ def _curve_of(
 
 
 def _published(
-    source: Source, asked: Asked, fitting: Fitting
+    source: CountedLog, asked: ValueOptions, fitting: Fitting
 ) -> CurveReplicates | None:
     """The newest curve of a model; None where none was asked for and there is none."""
     found = published_version(source, asked.curve_model)

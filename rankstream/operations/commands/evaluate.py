@@ -12,12 +12,16 @@ from rich.table import Table
 from producers.stop_signal import Stop
 from rankstream.operations.answers.curve import curve_label
 from rankstream.operations.answers.policies import files_named, policies_of
-from rankstream.operations.answers.sources import Source, source_of, source_of_replay
+from rankstream.operations.answers.sources import (
+    CountedLog,
+    source_of,
+    source_of_replay,
+)
 from rankstream.operations.answers.statistics import left_label
 from rankstream.operations.answers.values import (
     WEIGHTS,
-    Asked,
     NothingToValue,
+    ValueOptions,
     Values,
     range_of,
     values_of,
@@ -155,7 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
                 against=arguments.against,
                 temperature=arguments.temperature,
             )
-            asked = Asked(
+            asked = ValueOptions(
                 arguments.weights,
                 arguments.estimator,
                 arguments.examination,
@@ -197,7 +201,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _source_of(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> Source:
+def _source_of(
+    arguments: argparse.Namespace, settings: Settings, stop: Stop
+) -> CountedLog:
     """The source that was asked for: Kafka, a folder, or events that are folded here.
 
     Raises

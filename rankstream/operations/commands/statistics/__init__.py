@@ -9,7 +9,7 @@ from rich.table import Table
 
 from rankstream.operations.answers.curve import NO_CURVE, curve_for
 from rankstream.operations.answers.export import check_target, export
-from rankstream.operations.answers.sources import Source, source_of
+from rankstream.operations.answers.sources import CountedLog, source_of
 from rankstream.operations.answers.statistics import left_label, missing_label
 from rankstream.operations.commands import nothing, settings_of
 from rankstream.operations.commands.options.curves import (
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     return (_export if arguments.action == "export" else show)(source, arguments)
 
 
-def _export(source: Source, arguments: argparse.Namespace) -> int:
+def _export(source: CountedLog, arguments: argparse.Namespace) -> int:
     statistics = source.statistics
     if statistics.is_empty():
         return nothing(_label_of_none(statistics))

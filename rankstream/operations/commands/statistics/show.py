@@ -7,7 +7,7 @@ from rich.console import Console
 
 from rankstream.operations.answers.curve import NO_CURVE, curve_for
 from rankstream.operations.answers.relevance import relevance_in
-from rankstream.operations.answers.sources import Source
+from rankstream.operations.answers.sources import CountedLog
 from rankstream.operations.answers.statistics import (
     CountedScopes,
     Wanted,
@@ -37,7 +37,7 @@ from rankstream.wire.routing import normalised_query
 from streams.statistics.keys import Counted, ScopeName
 
 
-def show(source: Source, arguments: argparse.Namespace) -> int:
+def show(source: CountedLog, arguments: argparse.Namespace) -> int:
     """Print one query; 1 where there is nothing to print."""
     statistics = source.statistics
     query = normalised_query(arguments.query)
@@ -92,7 +92,7 @@ def show(source: Source, arguments: argparse.Namespace) -> int:
 
 def _tell_relevance(
     console: Console,
-    source: Source,
+    source: CountedLog,
     names: Sequence[ScopeName],
     arguments: argparse.Namespace,
 ) -> None:
@@ -120,7 +120,7 @@ def _tell_relevance(
         say(console, remark and f"  {remark}")
 
 
-def _never_logged(source: Source, names: Sequence[ScopeName]) -> str:
+def _never_logged(source: CountedLog, names: Sequence[ScopeName]) -> str:
     """Whether features are missing; a folder of a replay has no topic of them."""
     wanted = sets_to_be_logged(names, source.settings.models)
     if not wanted or not source.is_of_kafka:

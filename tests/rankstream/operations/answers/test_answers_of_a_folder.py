@@ -11,9 +11,9 @@ from rankstream.operations.answers.as_builtins import table_of
 from rankstream.operations.answers.curve import curve_for
 from rankstream.operations.answers.policies import files_named, policies_of
 from rankstream.operations.answers.relevance import relevance_in
-from rankstream.operations.answers.sources import Source, source_of
+from rankstream.operations.answers.sources import CountedLog, source_of
 from rankstream.operations.answers.statistics import counted_scope
-from rankstream.operations.answers.values import Asked, values_of
+from rankstream.operations.answers.values import ValueOptions, values_of
 from rankstream.operations.cli import main
 from rankstream.settings import Settings
 
@@ -21,7 +21,7 @@ START_MS = 1_790_000_000_000
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+def source(tmp_path_factory: pytest.TempPathFactory) -> CountedLog:
     """Lists in either order; the first place is clicked in two of three."""
     folder = tmp_path_factory.mktemp("run")
     lines = []
@@ -38,7 +38,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     return source_of(Settings(), folder / "out")
 
 
-def test_answers_are_json_without_numbers_that_are_none(source: Source) -> None:
+def test_answers_are_json_without_numbers_that_are_none(source: CountedLog) -> None:
     """NaN is null, whatever the answer is of."""
     scopes = source.statistics.scopes("tea")
     given = [1.0, 0.5]
@@ -54,20 +54,22 @@ def test_answers_are_json_without_numbers_that_are_none(source: Source) -> None:
     assert sum(each["clicked"] for each in scope.to_dict()["places"]) == 80
 
 
-def test_values_are_of_policies_that_are_named(source: Source, tmp_path: Path) -> None:
+def test_values_are_of_policies_that_are_named(
+    source: CountedLog, tmp_path: Path
+) -> None:
     """Without a command, beside what was logged."""
     file = tmp_path / "best.jsonl"
     file.write_text('{"query_id": "tea", "items": ["b", "a"]}\n')
     words = [str(file)]
     policies = policies_of(words, source, files_named(words))
     told = values_of(
-        source, policies, Asked(examination=position_curve([1.0, 0.5]))
+        source, policies, ValueOptions(examination=position_curve([1.0, 0.5]))
     ).to_dict()
     json.dumps(told, allow_nan=False)
     assert [each["name"] for each in told["policies"]] == ["logged", "best"]
 
 
-def test_rows_are_a_table(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_a_table(source: CountedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of pyarrow where pandas is not installed."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     scope = counted_scope(source.statistics, source.statistics.scopes("tea")[0])

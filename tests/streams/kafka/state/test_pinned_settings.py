@@ -45,6 +45,8 @@ FREE = {
     "redis.keep_versions",  # which versions stay, not what is in them
     "models",  # each has a rule of its own in the learner's state
     "rankers",  # those of them that are no curves
+    "trained",
+    "online",  # and of these, by what makes their versions
     "experiments",  # each has an epoch
 }
 """What stages read and may change."""

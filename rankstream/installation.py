@@ -19,6 +19,11 @@ EXTRA_OF_SERVE = "rankstream[serve]"
 
 OF_SERVE = {"httptools", "starlette", "uvicorn"}
 
+EXTRA_OF_LAB = "rankstream[lab]"
+"""What draws pictures of tables, and the pipeline's."""
+
+OF_LAB = {"matplotlib"}
+
 CORE = "streams.native.core_library"
 """What says itself what is wrong with the compiled core."""
 
@@ -80,6 +85,7 @@ def not_installed(missing: ImportError, command: str = "") -> NotInstalled:
         raise missing
     is_of_serve = command == "serve" or package in OF_SERVE
     extra = EXTRA_OF_SERVE if is_of_serve else EXTRA
+    extra = EXTRA_OF_LAB if package in OF_LAB else extra
     name = extra.partition("[")[2].rstrip("]")
     return NotInstalled(
         f"this command needs the extra `{name}`, and {package} is not installed: "

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from models.click_models.cascade import CASCADES, cascade_of
 from models.evaluation.ndcg import ndcg_of_ranking
+from models.learners.pdgd import PdgdConfig
 from rankstream.lab.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from rankstream.lab.closed_loops.world import World
 from tests import mq2008
@@ -43,7 +44,7 @@ def curve(fold: int, kind: str) -> dict[str, float]:
     """Figures of one run, with users who may stop at any document."""
     train, test = mq2008.split(fold, "train"), mq2008.split(fold, "test")
     users = cascade_of(kind, 3, stop_requires_click=False)
-    loop = LinearPdgdLoop(train, users, rng=np.random.default_rng(fold))
+    loop = LinearPdgdLoop(PdgdConfig(46), train, users, rng=np.random.default_rng(fold))
     figures: dict[str, float] = {}
     done = 0
     elapsed = 0.0

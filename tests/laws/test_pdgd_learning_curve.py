@@ -22,7 +22,7 @@ def test_published_ndcg_is_reached_and_kept_for_a_million_impressions() -> None:
     for fold in range(1, 6):
         train, test = mq2008.split(fold, "train"), mq2008.split(fold, "test")
         rng = np.random.default_rng(fold)
-        loop = LinearPdgdLoop(train, cascade_of("perfect", 3), rng=rng)
+        loop = LinearPdgdLoop(PdgdConfig(46), train, cascade_of("perfect", 3), rng=rng)
         loop.run(10_000)
         early.append(offline_ndcg(loop, test))
         for _ in range(10):
@@ -49,7 +49,7 @@ def test_a_neural_learner_in_steps_of_its_own_reaches_it_too() -> None:
     scores = learner.ranker.score(
         learner.parameters(), test.features.astype(np.float64)
     )
-    linear = LinearPdgdLoop(train, users, rng=np.random.default_rng(1))
+    linear = LinearPdgdLoop(PdgdConfig(46), train, users, rng=np.random.default_rng(1))
     linear.run(10_000)
 
     found = mq2008.ndcg_at_10(test, scores)

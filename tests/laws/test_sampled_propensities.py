@@ -10,12 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rankstream.lab.benchmarks.propensities import (
+from tests.laws.sampled_propensities import (
     Floats,
     completed_propensities,
     counted_propensities,
     drawn_errors,
     exact_propensities,
+    table,
     weight_errors,
 )
 
@@ -123,3 +124,12 @@ def test_drawn_samples_have_the_errors_of_all_samples(is_completed: bool) -> Non
     deviation = math.sqrt(float(seen @ one.weight_variance))
     assert told.deviation == pytest.approx(deviation, rel=0.06)
     assert told.missing == pytest.approx(float(looks @ one.missing), abs=0.004)
+
+
+def test_the_table_of_weights_has_every_case() -> None:
+    """Exact, counted and computed, of both spreads."""
+    rows = table(n_draws=3)
+
+    assert rows.row_count == 2 * 7
+    assert next(iter(rows.columns[2].cells)) == "1.000"
+    assert next(iter(rows.columns[3].cells)) == "0.000"

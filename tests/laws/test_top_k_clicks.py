@@ -9,19 +9,20 @@ import pytest
 from models.estimators.registry import estimator_of
 from models.evaluation.relevant_position import average_relevant_position
 from rankstream.lab.closed_loops.world import World
-from rankstream.lab.reproduction.top_k.logged_clicks import (
+from rankstream.lab.reproduction.top_k.clicks import (
     ClickSums,
     Shown,
     click_chances,
     clicks_per_list,
     curve_of,
     drawn_clicks,
+    estimated_chunk,
+    labelled_chunk,
     logged_places,
     ranks_of,
     shown_by,
 )
 from rankstream.lab.reproduction.top_k.plan import WHOLE, Logging
-from rankstream.lab.reproduction.top_k.values import estimated_chunk, labelled_chunk
 
 SIZES = (6, 3, 1, 8)
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])

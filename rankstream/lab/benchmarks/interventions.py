@@ -16,8 +16,13 @@ from models.click_models.position_based import position_based_of
 from producers.formats.letor import LetorData, generated_queries
 from producers.simulation import Plan, Progress, simulate, step_ms_for
 from rankstream.configuration.models import TRAINED
-from rankstream.lab.simulation.pipelines import in_process
-from rankstream.lab.simulation.queries import ndcg_of
+from rankstream.lab.benchmarks.harness import (
+    NO_BOUNDS,
+    Bounds,
+    Figure,
+    new_figure,
+)
+from rankstream.lab.simulation.pipelines import in_process, ndcg_of
 from rankstream.lab.simulation.served_policies import Policy, ServedPolicies
 from rankstream.settings import (
     ModelSettings,
@@ -126,7 +131,7 @@ def _random_weights(
     return weights.astype(np.float32)
 
 
-def measure(*, quick: bool = False) -> list[dict[str, Any]]:
+def measure(*, quick: bool = False) -> list[Figure]:
     """The figures of this benchmark.
 
     Parameters
@@ -150,6 +155,7 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
         {"seed": seed, "corrected": _as_dict(ours), "naive": _as_dict(naive)}
         for seed, (ours, naive) in enumerate(both)
     ]
+    ends = [each.mean(axis=0)[:, 1] for each in (shown, ordered)]
     of = f"NDCG@{CUTOFF}"
     return [
         _over_errors(
@@ -160,39 +166,25 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
             f"gain in {of} of lists shown, above naive, over 2 standard errors",
             gains[:, 0] - gains[:, 1],
         ),
-        _beside(f"{of} of lists shown at the end, over naive", shown),
-        _beside(f"{of} of the order at the end, over naive", ordered),
-        _start(f"{of} of lists shown at the end, over the start", shown),
+        _figure(f"{of} of lists shown at the end, over naive", *ends[0]),
+        _figure(f"{of} of the order at the end, over naive", *ends[1]),
+        _figure(
+            f"{of} of lists shown at the end, over the start",
+            *shown[:, 0].mean(axis=0)[::-1],
+        ),
     ]
 
 
-def _over_errors(name: str, found: npt.NDArray[np.float64]) -> dict[str, Any]:
+def _over_errors(name: str, found: npt.NDArray[np.float64]) -> Figure:
     bound = 2.0 * found.std(ddof=1) / np.sqrt(len(found))
-    return _figure(name, found.mean(), bound, floor=1.0)
-
-
-def _beside(name: str, found: npt.NDArray[np.float64]) -> dict[str, Any]:
-    ours, naive = found[:, :, 1].mean(axis=0)
-    return _figure(name, ours, naive, floor=None)
-
-
-def _start(name: str, found: npt.NDArray[np.float64]) -> dict[str, Any]:
-    first, last = found[:, 0].mean(axis=0)
-    return _figure(name, last, first, floor=None)
+    return _figure(name, found.mean(), bound, (None, 1.0))
 
 
 def _figure(
-    name: str, value: float, rival: float, *, floor: float | None
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "value": float(value),
-        "unit": "NDCG",
-        "rival": float(rival),
-        "ratio": float(value / rival),
-        "goal": None,
-        "floor": floor,
-    }
+    name: str, value: float, rival: float, bounds: Bounds = NO_BOUNDS
+) -> Figure:
+    ours, theirs = float(value), float(rival)
+    return new_figure(name, ours, "NDCG", theirs, ours / theirs, bounds)
 
 
 def _as_dict(loop: Loop) -> dict[str, Any]:

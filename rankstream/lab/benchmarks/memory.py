@@ -11,14 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankstream.lab.benchmarks.fold_log import ONE_PARTITION, resident
-from rankstream.lab.benchmarks.pipeline_memory import list_figure, open_figure
-from rankstream.lab.benchmarks.pipeline_repeats import Figure, cost_figure
+from rankstream.lab.benchmarks.harness import (
+    Figure,
+    cost_figure,
+    in_fresh_process,
+    resident,
+)
 from rankstream.lab.benchmarks.workload import (
     DISORDER_MS,
+    ONE_PARTITION,
     RECORD_EVENTS,
     Workload,
     canonical_elements,
+    fold_all,
+    folded_records,
 )
 from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import (
@@ -26,6 +32,7 @@ from rankstream.wire.events import (
     DETERMINISTIC,
     SCHEMA,
     Frontier,
+    Impression,
     encode_record,
 )
 from rankstream.wire.topics import EVENTS, STATISTICS
@@ -167,3 +174,65 @@ def records_of(
         value = encode_record([SCHEMA, 0, sequence, elements])
         records.append(SourceRecord(EVENTS, 0, sequence, 0, None, value, ()))
     return records, len(events)
+
+
+def open_figure(n_impressions: int, n_repeats: int) -> Figure:
+    """Bytes of an open impression with its clicks."""
+    found = [in_fresh_process(open_bytes, n_impressions) for _ in range(n_repeats)]
+    name = f"an open impression with its clicks, {n_impressions:,} of them"
+    return cost_figure(name, found, "bytes", before=469.0, goal=350.0, floor=569.0)
+
+
+def list_figure(n_impressions: int, n_repeats: int) -> Figure:
+    """Bytes of a list in a scope, for each pair of item and rank in a group."""
+    found = [in_fresh_process(list_bytes, n_impressions) for _ in range(n_repeats)]
+    n_pairs = found[0][1]
+    name = (
+        "a list in a scope, all included, for each pair of item and rank in a group; "
+        f"{n_pairs:,} pairs"
+    )
+    each = [n_bytes / n for n_bytes, n in found]
+    return cost_figure(name, each, "bytes", before=220.0, floor=143.0)
+
+
+def open_bytes(n_impressions: int) -> float:
+    """Growth for an impression while no window closes."""
+    settings = Settings(kafka=ONE_PARTITION)
+    # All within a window: it lasts five minutes.
+    plan = _plan(n_impressions, per_second=n_impressions / 200.0)
+    records = [record for record, _ in folded_records(plan)][:-1]
+    fold = partition_fold(0, settings)
+    before = resident()
+    for record in records:
+        fold.fold(record)
+    return (resident() - before) / fold.join.n_open
+
+
+def list_bytes(n_impressions: int) -> tuple[int, int]:
+    """Growth for all lists where next to nothing is open, and how many pairs."""
+    settings = Settings(
+        kafka=ONE_PARTITION, time=TimeSettings(click_window_ms=1_000, remember_ms=1_000)
+    )
+    plan = _plan(n_impressions, per_second=400.0)
+    n_pairs = pairs_of(plan, settings.statistics.groups)
+    records = [record for record, _ in folded_records(plan)]
+    before = resident()
+    fold, changes = fold_all(settings, records)
+    del changes
+    grown = resident() - before
+    if fold.join.n_open:
+        raise ValueError(f"all must be closed; {fold.join.n_open} are open")
+    return grown, n_pairs
+
+
+def pairs_of(plan: Workload, n_groups: int) -> int:
+    """Items at ranks that the lists of a log have, in each query and group."""
+    seen = set()
+    for _, _, element in canonical_elements(plan, np.random.default_rng(1)):
+        if isinstance(element, Impression):
+            seen.add((element.query_id, element.unit % n_groups, element.shown))
+    return sum(len(shown) // 2 for _, _, shown in seen)
+
+
+def _plan(n_impressions: int, *, per_second: float) -> Workload:
+    return Workload(n_impressions, DETERMINISTIC, per_second=per_second, n_partitions=1)

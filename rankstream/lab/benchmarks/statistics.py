@@ -5,18 +5,22 @@ Plackett-Luce from 20 candidates; all have 20 groups. What takes memory is longe
 with more clicks, whose cells take kilobytes each, as many as are asked for.
 """
 
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from itertools import islice
-from statistics import median
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from rankstream.lab.benchmarks.harness import (
+    Figure,
+    alone_figure,
+    beside_figure,
+    in_fresh_process,
+    in_turns,
+    peak_mib,
+    timed,
+)
 from rankstream.lab.benchmarks.workload import Workload, canonical_elements
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
@@ -45,10 +49,10 @@ GROUPS = 20
 KEEP_MS = 90 * 86_400_000
 
 GIB = 1 << 30
-MOST_RESIDENT = 512 << 20
+MOST_RESIDENT_MIB = 512.0
 
 
-def measure(*, quick: bool = False) -> list[dict[str, Any]]:
+def measure(*, quick: bool = False) -> list[Figure]:
     """Scopes a second beside the rival's, all of them, and the memory of many bytes."""
     n_scopes = 300 if quick else N_SCOPES
     templates = mixed_templates(1 if quick else N_TEMPLATES)
@@ -105,21 +109,32 @@ def records_of(templates: list[list[Record]], n_scopes: int) -> list[Record]:
     return [record for scope in scopes for record in scope]
 
 
-def read_columns(records: list[Record]) -> tuple[float, int, int, float]:
-    """Seconds of CPU, rows, clicks and expected exposure by columns."""
-    started_s = time.process_time()
+class Read(NamedTuple):
+    """What was read: rows, clicks and expected exposure."""
+
+    n_rows: int
+    n_clicked: int
+    expected: float
+
+    def is_as(self, other: "Read") -> bool:
+        """Whether the other read the same."""
+        is_near = abs(self.expected - other.expected) < 1e-9 * other.expected
+        return self[:2] == other[:2] and is_near
+
+
+def read_columns(records: list[Record]) -> Read:
+    """By columns."""
     n_rows = n_clicked = 0
     expected = 0.0
     for chunk in Statistics(records).columns():
         n_rows += len(chunk.rank)
         n_clicked += int(chunk.by_class[0].sum())
         expected += float(chunk.expected.sum())
-    return time.process_time() - started_s, n_rows, n_clicked, expected
+    return Read(n_rows, n_clicked, expected)
 
 
-def read_cells(records: list[Record]) -> tuple[float, int, int, float]:
-    """The same from cell to cell, as readers did before there were columns."""
-    started_s = time.process_time()
+def read_cells(records: list[Record]) -> Read:
+    """From cell to cell, as readers did before there were columns."""
     statistics = Statistics(records)
     n_rows = n_clicked = 0
     expected = 0.0
@@ -131,68 +146,52 @@ def read_cells(records: list[Record]) -> tuple[float, int, int, float]:
             n_rows += len(shown | exposures.keys())
             n_clicked += int(cell.column("clicked").sum())
             expected += sum(exposures.values())
-    return time.process_time() - started_s, n_rows, n_clicked, expected
+    return Read(n_rows, n_clicked, expected)
 
 
-def _beside_the_rival(templates: list[list[Record]], n_runs: int) -> dict[str, Any]:
+def _beside_the_rival(templates: list[list[Record]], n_runs: int) -> Figure:
     records = records_of(templates, N_OF_RIVAL)
-    ours, theirs, ratios, agrees = [], [], [], True
-    for _ in range(n_runs):
-        found = read_columns(records), read_cells(records)
-        ours.append(N_OF_RIVAL / found[0][0])
-        theirs.append(N_OF_RIVAL / found[1][0])
-        ratios.append(ours[-1] / theirs[-1])
-        close = abs(found[0][3] - found[1][3]) < 1e-9 * found[1][3]
-        agrees = agrees and found[0][1:3] == found[1][1:3] and close
-    return {
-        "name": f"scopes of {GROUPS} groups into columns, {N_OF_RIVAL} at a time",
-        "value": median(ours),
-        "unit": "scopes/s of CPU",
-        "rival": median(theirs),
-        "ratio": median(ratios) if agrees else None,
-        "goal": 20.0,
-        "floor": 8.0,
-    }
+    pairs = in_turns(
+        lambda: timed(lambda: read_columns(records)),
+        lambda: timed(lambda: read_cells(records)),
+        n_runs,
+    )
+    return beside_figure(
+        f"scopes of {GROUPS} groups into columns, {N_OF_RIVAL} at a time",
+        "scopes/s of CPU",
+        [
+            (N_OF_RIVAL / ours.seconds, N_OF_RIVAL / cells.seconds)
+            for ours, cells in pairs
+        ],
+        (20.0, 8.0),
+        is_same=all(ours.result.is_as(cells.result) for ours, cells in pairs),
+    )
 
 
-def _all(templates: list[list[Record]], n_scopes: int) -> dict[str, Any]:
-    spent_s = read_columns(records_of(templates, n_scopes))[0]
-    return {
-        "name": f"{n_scopes:,} scopes of {GROUPS} groups into columns",
-        "value": spent_s,
-        "unit": "s of CPU",
-        "rival": None,
-        "ratio": spent_s,
-        "goal": 20.0,
-        "floor": 40.0,
-        "less_is_better": True,
-    }
+def _all(templates: list[list[Record]], n_scopes: int) -> Figure:
+    records = records_of(templates, n_scopes)
+    return alone_figure(
+        f"{n_scopes:,} scopes of {GROUPS} groups into columns",
+        timed(lambda: read_columns(records)).seconds,
+        "s of CPU",
+        (20.0, 40.0),
+    )
 
 
-def _memory(n_gib: float) -> dict[str, Any]:
+def _memory(n_gib: float) -> Figure:
     """The largest resident size of a process of its own that reads so many bytes."""
-    told = subprocess.run(  # noqa: S603  our own module
-        [sys.executable, "-m", __name__, str(n_gib)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    n_bytes, spent_s, peak = map(float, told.split())
-    return {
-        "name": f"largest resident size, {n_bytes / GIB:.2f} GiB into columns in "
+    n_bytes, spent_s, peak = in_fresh_process(read_many, n_gib)
+    return alone_figure(
+        f"largest resident size, {n_bytes / GIB:.2f} GiB into columns in "
         f"{spent_s:.0f} s of CPU",
-        "value": peak / (1 << 20),
-        "unit": "MiB",
-        "rival": None,
-        "ratio": peak / (1 << 20),
-        "goal": MOST_RESIDENT / (1 << 20),
-        "floor": MOST_RESIDENT / (1 << 20),
-        "less_is_better": True,
-    }
+        peak,
+        "MiB",
+        (MOST_RESIDENT_MIB, MOST_RESIDENT_MIB),
+    )
 
 
-def main(n_gib: float) -> None:
-    """Print bytes of values, seconds of CPU, and bytes that were resident at most."""
+def read_many(n_gib: float) -> tuple[int, float, float]:
+    """Bytes of values, seconds of CPU, and MiB that were resident at most."""
     plan = Workload(4_000, DETERMINISTIC, 1, 60, 40, clicks_per_list=6.0)
     templates = [template_of(plan, seed) for seed in range(5)]
     read = 0
@@ -206,12 +205,8 @@ def main(n_gib: float) -> None:
             if read >= n_gib * GIB:
                 return
 
-    started_s = time.process_time()
-    n_rows = sum(len(chunk.rank) for chunk in Statistics(values()).columns())
-    assert n_rows  # noqa: S101  what was read is what is measured
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
-    sys.stdout.write(f"{read} {time.process_time() - started_s} {peak}\n")
-
-
-if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    found = timed(
+        lambda: sum(len(chunk.rank) for chunk in Statistics(values()).columns())
+    )
+    assert found.result  # noqa: S101  what was read is what is measured
+    return read, found.seconds, peak_mib()

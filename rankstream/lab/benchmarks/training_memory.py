@@ -1,18 +1,21 @@
 """The memory of a training of more statistics and features than fit into it.
 
+    python -m rankstream.lab.benchmarks.training_memory GIB
+
+trains from so many GiB, statistics and features together, and prints bytes, queries,
+seconds of CPU, and bytes that were resident at most, which must stay below the default
+of `train.memory_mb`.
+
 Items stand at one of two ranks by a coin, so that clicks tell the curve of bias, too.
 """
 
-import resource
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import numpy as np
 
+from rankstream.lab.benchmarks.harness import peak_mib, timed
 from rankstream.lab.benchmarks.statistics import GIB, GROUPS, KEEP_MS, many, template_of
 from rankstream.lab.benchmarks.workload import START_MS, Workload
 from rankstream.settings import ModelSettings, Settings, TrainingSettings
@@ -23,7 +26,7 @@ from rankstream.wire.training import ASKED
 from streams.statistics import keys
 from streams.statistics.reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
-from streams.training.trained_snapshot import train_model
+from streams.training.trained_snapshot import Outcome, train_model
 
 Record = tuple[bytes, bytes]
 
@@ -34,32 +37,6 @@ N_FEATURES = 136
 N_ITEMS = 60
 LISTS = 4_000
 """Of each query."""
-
-
-def memory(n_gib: float) -> dict[str, Any]:
-    """The largest resident size of a process of its own that trains from so many GiB.
-
-    Statistics and features together; the goal is the default of `train.memory_mb`.
-    """
-    told = subprocess.run(  # noqa: S603  our own module
-        [sys.executable, "-m", __name__, str(n_gib)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    n_bytes, n_queries, spent_s, peak = map(float, told.split())
-    most = float(Settings().train.memory_mb)
-    return {
-        "name": f"largest resident size of a training, {n_bytes / GIB:.2f} GiB of "
-        f"{n_queries:,.0f} queries in {spent_s:.0f} s of CPU",
-        "value": peak / (1 << 20),
-        "unit": "MiB",
-        "rival": None,
-        "ratio": peak / (1 << 20),
-        "goal": most,
-        "floor": most,
-        "less_is_better": True,
-    }
 
 
 class _Generated:
@@ -121,22 +98,19 @@ def main(n_gib: float) -> None:
         features_hash(N_FEATURES), [], 0, bytes(4 * N_FEATURES),
     )  # fmt: skip
     generated = _Generated(n_gib * GIB)
-    started_s = time.process_time()
-    statistics = Statistics(generated.statistics())
     settings = Settings(models={MODEL: model})
-    features = feature_records_for(settings, MODEL, generated.candidates())
-    found = train_model(
-        MODEL,
-        settings,
-        Inputs(statistics, features),
-        parent,
-        reason=ASKED,
-    )
+
+    def trained() -> Outcome:
+        statistics = Statistics(generated.statistics())
+        features = feature_records_for(settings, MODEL, generated.candidates())
+        inputs = Inputs(statistics, features)
+        return train_model(MODEL, settings, inputs, parent, reason=ASKED)
+
+    spent_s, found = timed(trained)
     sizes = found.run.sizes
     n_queries = sizes.n_queries + sizes.n_held_out
     assert n_queries == generated.n_queries  # noqa: S101  what was read is measured
-    spent_s = time.process_time() - started_s
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
+    peak = round(peak_mib() * (1 << 20))
     sys.stdout.write(f"{generated.n_bytes} {n_queries} {spent_s} {peak}\n")
 
 

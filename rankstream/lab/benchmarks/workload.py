@@ -1,35 +1,57 @@
-"""The workload of the pipeline benchmark: a canonical log, made from a seed.
+"""The workload of benchmarks: a canonical log, or JSON events, made from a seed.
 
 Zipf queries (s = 1) over 100,000, 20 candidates each, lists of 10, 0.4 clicks a
 list on average, event time at 400 impressions a second, so that a window of five
 minutes holds 120,000 open impressions.
 """
 
-from collections.abc import Callable, Iterator
+import base64
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.events import (
     ACTIVE,
+    DETERMINISTIC,
     ENDED,
     LOGGED,
     PLACKETT_LUCE,
+    POLICIES,
     SCHEMA,
     Click,
+    ClickEvent,
     Element,
     Frontier,
     Impression,
+    QueryEvent,
+    encode_event,
     encode_record,
 )
 from rankstream.wire.exposures import pack_exposures
-from rankstream.wire.routing import identity, partition_of_route, route_of_query
+from rankstream.wire.routing import (
+    identity,
+    partition_of_route,
+    route_of_query,
+    routed_impression_id,
+)
+from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
+from streams.fold.canonical_fold import CanonicalFold
+from streams.partition_fold import partition_fold
+from streams.stage import Change, SourceRecord
 
 START_MS = 1_700_000_000_000
 DISORDER_MS = 30_000
 RECORD_EVENTS = 250
+
+INPUT_PER_SECOND, INPUT_SHOWN = 400, 10
+"""Lists a second of the input topics, and documents of each."""
+
+ONE_PARTITION = KafkaSettings(partitions=1, learner_partitions=1)
 
 
 @dataclass(frozen=True)
@@ -178,3 +200,68 @@ def canonical_records(
                 break
     for partition in range(plan.n_partitions):
         yield record(partition, Frontier(0, 1, at_ms + 86_400_000, ENDED))
+
+
+def folded_records(plan: Workload) -> Iterator[tuple[SourceRecord, int]]:
+    """The records of a log of one partition, each with its number of events."""
+    written = canonical_records(plan, np.random.default_rng(1))
+    for offset, (partition, value, n_events) in enumerate(written):
+        yield SourceRecord(EVENTS, partition, offset, 0, None, value, ()), n_events
+
+
+def fold_all(
+    settings: Settings, records: Iterable[SourceRecord]
+) -> tuple[CanonicalFold, list[Change]]:
+    """A fold that took all records, and its state; outputs are dropped."""
+    fold = partition_fold(0, settings)
+    for record in records:
+        fold.fold(record)
+        fold.outputs()
+        fold.settle()
+    return fold, list(fold.changes())
+
+
+def input_events(
+    n_impressions: int, n_features: int = 0
+) -> Iterator[tuple[str, bytes]]:
+    """`(topic, JSON)` of impressions and their clicks, in the order of time.
+
+    Parameters
+    ----------
+    n_features
+        Of each item; the lists are then drawn by Plackett-Luce, else deterministic.
+    """
+    policy = PLACKETT_LUCE if n_features else DETERMINISTIC
+    plan = Workload(n_impressions, policy, n_shown=INPUT_SHOWN)
+    rng = np.random.default_rng(1)
+    queries = zipf_queries(plan, rng).tolist()
+    clicks_each = rng.poisson(plan.clicks_per_list, n_impressions).tolist()
+    features = rng.random(INPUT_SHOWN * n_features).astype("<f4").tobytes()
+    packed = base64.b64encode(features).decode("ascii")
+    for number, (which, n_clicks) in enumerate(zip(queries, clicks_each, strict=True)):
+        at_ms = START_MS + number * 1_000 // INPUT_PER_SECOND
+        query = f"query {which}"
+        name = routed_impression_id(f"{number:012x}", route_of_query(query))
+        items = [f"d{which}-{row}" for row in range(INPUT_SHOWN)]
+        scored: dict[str, Any] = {}
+        if n_features:
+            scores = [float(row) for row in range(INPUT_SHOWN)]
+            scored = {"candidates": items, "scores": scores, "features": packed}
+        event = QueryEvent(
+            impression_id=name,
+            query_id=query,
+            at_ms=at_ms,
+            model="model",
+            policy=POLICIES[policy],
+            shown=items,
+            **scored,
+        )
+        yield QUERIES, encode_event(event)
+        for nth in range(n_clicks):
+            click = ClickEvent(
+                impression_id=name,
+                at_ms=at_ms + nth,
+                position=1 + (number + nth) % INPUT_SHOWN,
+                event_id=f"{number:x}-{nth}",
+            )
+            yield CLICKS, encode_event(click)

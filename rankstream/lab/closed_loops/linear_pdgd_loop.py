@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
-from models.click_models.compiled_users import Users, click_on, users_of
+from models.click_models.compiled_users import Users, click_on
 from models.kernels.compilation import compiled
 from models.kernels.prefetch import ask_for
+from models.learners.pdgd import PdgdConfig
 from models.learners.reversed_pairs import (
     PLAIN,
     WIDEST,
@@ -22,14 +23,9 @@ from models.learners.reversed_pairs import (
     logged_pair_coefficients,
 )
 from models.optimisers.kernel import Optimiser, step
-from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.plackett_luce.list_sampler import BLOCK, sample_list
-from rankstream.lab.closed_loops.world import (
-    World,
-    checked_cutoff,
-    checked_world,
-    columns_of,
-)
+from rankstream.lab.closed_loops.ranker_loop import RankerLoop
+from rankstream.lab.closed_loops.world import World, columns_of
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -55,62 +51,29 @@ class Columns(NamedTuple):
     offsets: Integers
 
 
-class LinearPdgdLoop:
-    """A learner that lives with its users.
+class LinearPdgdLoop(RankerLoop):
+    """Linear PDGD by plain gradient steps; see `RankerLoop`.
 
-    Parameters
-    ----------
-    world
-        Its documents; copied into the layout that the kernel wants.
-    users
-        Who clicks.
-    cutoff
-        Documents shown, at most.
-
-    Raises
-    ------
-    ValueError
-        Naming a label that is no grade of the users.
+    The world is copied into the layout that the kernel wants.
     """
 
     def __init__(
         self,
+        config: PdgdConfig,
         world: World,
         users: ClickModel,
         *,
         cutoff: int = 10,
         rng: np.random.Generator,
     ) -> None:
-        self._users = users_of(users)
-        self._world = _columns_of(world, n_grades=len(self._users.click))
-        self._cutoff = checked_cutoff(cutoff)
-        self.parameters = np.zeros(world.features.shape[1])
-        self.updates = 0
-        self._rng = rng
-        self._ahead = rng.integers(len(world.offsets) - 1, size=1)
-        self.set_rate(0.1)
+        super().__init__(config, world, users, cutoff=cutoff, rng=rng)
+        _, labels, offsets = self._world
+        self._columns = Columns(columns_of(self._world), labels, offsets)
+        self._ahead = rng.integers(len(offsets) - 1, size=1)
 
-    def begin_at(self, parameters: Floats) -> None:
-        """Learn on from `parameters` [n_features]."""
-        self.parameters[:] = parameters
-
-    def set_rate(self, learning_rate: float, *, decay: float = 1.0) -> None:
-        """The rate of the next update, and its factor after each one."""
-        config = OptimiserConfig("sgd", learning_rate, decay)
-        self._optimiser = optimiser_of(config, len(self.parameters))
-
-    def run(self, n_impressions: int) -> Integers:
-        """Live through impressions.
-
-        Returns
-        -------
-        [n_impressions, 1 + cutoff]
-            The query, and the rows of its documents that were shown, in order;
-            -1 where the query had fewer.
-        """
-        shown = np.full((n_impressions, 1 + self._cutoff), -1, np.int64)
-        self.updates += live(
-            self._world,
+    def _live(self, shown: Integers) -> int:
+        return live(
+            self._columns,
             self._users,
             self.parameters,
             self._optimiser,
@@ -118,12 +81,6 @@ class LinearPdgdLoop:
             shown,
             self._rng,
         )
-        return shown
-
-
-def _columns_of(world: World, *, n_grades: int) -> Columns:
-    checked = checked_world(world, n_grades=n_grades)
-    return Columns(columns_of(checked), checked.labels, checked.offsets)
 
 
 @compiled
@@ -250,7 +207,7 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
     ahead : [1]
         The query of the next impression.
     shown : [n_impressions, 1 + cutoff]
-        As `ClosedLoop.run` returns it; -1 before.
+        As `RankerLoop.run` returns it; -1 before.
     """
     offsets = world.offsets
     n_queries, n_features = offsets.shape[0] - 1, parameters.shape[0]

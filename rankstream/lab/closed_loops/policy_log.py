@@ -30,11 +30,11 @@ from rankstream.lab.closed_loops.world import (
     Floats,
     Integers,
     World,
+    WorldPlacements,
     any_query,
     checked_cutoff,
     checked_world,
 )
-from rankstream.lab.closed_loops.world_placements import WorldPlacements
 
 AWARE, OBLIVIOUS = "intervention-aware", "intervention-oblivious"
 POLICY_AWARE, AFFINE = "policy-aware", "affine"

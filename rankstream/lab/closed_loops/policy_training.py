@@ -35,8 +35,7 @@ from models.plackett_luce.placement import placement_batch
 from models.rankers.layers import Shape, add_gradient, n_activations, score_rows
 from models.rankers.ranker import Ranker
 from models.training.exploration import Placements
-from rankstream.lab.closed_loops.world import Floats, Integers, World
-from rankstream.lab.closed_loops.world_placements import WorldPlacements
+from rankstream.lab.closed_loops.world import Floats, Integers, World, WorldPlacements
 
 POLICY_GRADIENT, LAMBDA_LOSS = "policy-gradient", "truncated-lambda"
 

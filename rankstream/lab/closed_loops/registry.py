@@ -10,11 +10,11 @@ from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import ExampleLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig
 from models.learners.registry import LEARNERS
+from rankstream.lab.closed_loops.delayed_pdgd_loop import LaggingLoop
 from rankstream.lab.closed_loops.duel_loop import DuelLoop
-from rankstream.lab.closed_loops.example_loop import ExampleLoop
-from rankstream.lab.closed_loops.lag_loop import LaggingLoop
 from rankstream.lab.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from rankstream.lab.closed_loops.pair_loop import PairLoop
+from rankstream.lab.closed_loops.ranker_loop import ExampleLoop
 from rankstream.lab.closed_loops.world import Loop, World
 
 
@@ -49,9 +49,7 @@ def loop_of(
     if isinstance(config, PdgdConfig) and (lag or config.counterfactual):
         return LaggingLoop(config, world, users, lag=lag, cutoff=cutoff, rng=rng)
     if isinstance(config, PdgdConfig) and _is_plain(config):
-        loop = LinearPdgdLoop(world, users, cutoff=cutoff, rng=rng)
-        loop.set_rate(config.learning_rate, decay=config.decay)
-        return loop
+        return LinearPdgdLoop(config, world, users, cutoff=cutoff, rng=rng)
     if isinstance(config, PdgdConfig | PairwiseConfig):
         return PairLoop(config, world, users, cutoff=cutoff, rng=rng)
     if isinstance(config, DuelConfig):

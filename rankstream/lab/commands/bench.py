@@ -15,10 +15,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rankstream.lab.benchmarks.pipeline_figures import FIGURES, chosen_figures
-from rankstream.lab.benchmarks.pipeline_repeats import cpu_line, standing
-
-SUMMARY = "measure speed and memory, beside a rival in the same run"
+from rankstream.lab.benchmarks.harness import Figure, cpu_line, standing
+from rankstream.lab.benchmarks.pipeline import FIGURES, chosen_figures
 
 BENCHMARKS = {
     "placement": "exact placement probabilities, against sampled rankings",
@@ -33,7 +31,14 @@ BENCHMARKS = {
     "interventions": "a ranker that learns from its own lists, against naive clicks",
     "pipeline": "events through the pipeline, against an empty Faust agent",
 }
-"""Name and one line of each benchmark; the module has the same name."""
+"""Name and one line of each benchmark; its module has the same name, but for some."""
+
+MEASURES = {
+    "pdgd": ("learners", "measure_pdgd"),
+    "serve": ("serve.rates", "measure"),
+    "pipeline": ("pipeline.measure", "measure"),
+}
+"""Module and function of those whose module has another name."""
 
 WITH_NAMED_FIGURES = "pipeline"
 
@@ -159,7 +164,7 @@ def figure_lines() -> str:
     )
 
 
-def measured(name: str, *, quick: bool, **options: Any) -> list[dict[str, Any]]:
+def measured(name: str, *, quick: bool, **options: Any) -> list[Figure]:
     """The figures of a benchmark; those on one core come from their own process."""
     if name not in ON_ONE_CORE:
         return measure(name, quick, **options)
@@ -170,10 +175,11 @@ def measured(name: str, *, quick: bool, **options: Any) -> list[dict[str, Any]]:
         return pool.submit(measure, name, quick).result()
 
 
-def measure(name: str, quick: bool, **options: Any) -> list[dict[str, Any]]:
+def measure(name: str, quick: bool, **options: Any) -> list[Figure]:
     """The figures of a benchmark, measured in this process."""
-    module = importlib.import_module(f"rankstream.lab.benchmarks.{name}")
-    figures: list[dict[str, Any]] = module.measure(quick=quick, **options)
+    place, function = MEASURES.get(name, (name, "measure"))
+    module = importlib.import_module(f"rankstream.lab.benchmarks.{place}")
+    figures: list[Figure] = getattr(module, function)(quick=quick, **options)
     return figures
 
 
@@ -183,7 +189,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
-def table_of(name: str, figures: list[dict[str, Any]]) -> Table:
+def table_of(name: str, figures: list[Figure]) -> Table:
     """The figures as people read them."""
     table = Table(title=f"rankstream bench {name}", title_justify="left")
     for heading in ("figure", "value", "unit", "rival"):
@@ -203,7 +209,7 @@ def table_of(name: str, figures: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _told(figure: dict[str, Any]) -> str:
+def _told(figure: Figure) -> str:
     """CPU of each process and what binds, below the name, where they are known."""
     lines = []
     for whose, prefix in (("", ""), ("rival: ", "rival_")):
@@ -225,7 +231,7 @@ def _number(value: object) -> str:
     return str(value)
 
 
-def _ratio(figure: dict[str, Any]) -> str:
+def _ratio(figure: Figure) -> str:
     colour = COLOURS[standing(figure)]
     if figure["ratio"] is None:
         return f"[{colour}]void[/]"
@@ -234,7 +240,7 @@ def _ratio(figure: dict[str, Any]) -> str:
     return f"[{colour}]{figure['ratio']:.3g} x[/]{_spread(figure, 'ratio')}"
 
 
-def _bound(figure: dict[str, Any], key: str) -> str:
+def _bound(figure: Figure, key: str) -> str:
     """A goal or a floor, so that one sees what it is compared with."""
     number = _number(figure[key])
     if figure[key] is None:
@@ -242,7 +248,7 @@ def _bound(figure: dict[str, Any], key: str) -> str:
     return f"<= {number}" if figure.get("less_is_better") else f"{number} x"
 
 
-def _spread(figure: dict[str, Any], key: str) -> str:
+def _spread(figure: Figure, key: str) -> str:
     """The least and the largest of the repeats, where there are several."""
     if figure.get("repeats", 1) == 1 or key not in figure["spread"]:
         return ""

@@ -3,15 +3,16 @@
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from models.interleaving.simulated import NAMES
-from rankstream.lab.reproduction import multileaving, online_learning
-from rankstream.lab.reproduction.interventions import command as interventions
-from rankstream.lab.reproduction.interventions.plan import N_RUNS as INTERVENTION_RUNS
+from rankstream.lab.reproduction import multileaving
+from rankstream.lab.reproduction.engine import Study, reproduce
 from rankstream.lab.reproduction.interventions.plan import PARTS
 from rankstream.lab.reproduction.interventions.plan import TABLE as INTERVENTIONS
+from rankstream.lab.reproduction.interventions.report import InterventionStudy
 from rankstream.lab.reproduction.literature import DATA_SETS
-from rankstream.lab.reproduction.plan import (
+from rankstream.lab.reproduction.online.plan import (
     BASELINES,
     CANDIDATES_TABLE,
     LAG_TABLE,
@@ -20,19 +21,27 @@ from rankstream.lab.reproduction.plan import (
     LONG_RUNS,
     SCORING_ALL,
 )
-from rankstream.lab.reproduction.top_k import command as top_k
-from rankstream.lab.reproduction.top_k.plan import N_RUNS as TOP_K_RUNS
-from rankstream.lab.reproduction.top_k.plan import TABLES as TOP_K_TABLES
-
-SUMMARY = "make tables of the literature from LETOR folders"
+from rankstream.lab.reproduction.online.report import OnlineStudy
+from rankstream.lab.reproduction.top_k.losses import LossStudy
+from rankstream.lab.reproduction.top_k.plan import LOSSES, TOP_K
+from rankstream.lab.reproduction.top_k.report import TopKStudy
 
 MULTILEAVING = "multileaving"
+STUDIES: dict[str, type[Study[Any]]] = {
+    LEARNERS_TABLE: OnlineStudy,
+    LONG_RUN: OnlineStudy,
+    LAG_TABLE: OnlineStudy,
+    CANDIDATES_TABLE: OnlineStudy,
+    TOP_K: TopKStudy,
+    LOSSES: LossStudy,
+    INTERVENTIONS: InterventionStudy,
+}
+"""What makes each table; that of multileaving draws nothing."""
+
 TABLES = (
-    LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, *TOP_K_TABLES,
+    LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, TOP_K, LOSSES,
     INTERVENTIONS,
 )  # fmt: skip
-N_RUNS = 25
-"""Of each fold, where nothing else is asked for."""
 
 LEARNERS = sorted({*BASELINES, *SCORING_ALL, *(learner for learner, _ in LONG_RUNS)})
 
@@ -76,8 +85,8 @@ continues. A larger --runs adds runs."""
     parser.add_argument(
         "--runs",
         type=int,
-        help=f"how many of each fold (default: {N_RUNS}; top-k, losses {TOP_K_RUNS}; "
-        f"interventions {INTERVENTION_RUNS})",
+        help=f"how many of each fold (default: {Study.n_runs}; top-k, losses "
+        f"{TopKStudy.n_runs}; interventions {InterventionStudy.n_runs})",
     )
     parser.add_argument(
         "--folds", type=int, help="only the first folds, so many (default: all)"
@@ -169,12 +178,8 @@ def _add_top_k(group: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, then print and write all there is."""
-    if arguments.table in TOP_K_TABLES:
-        return top_k.run(arguments)
-    if arguments.table == INTERVENTIONS:
-        return interventions.run(arguments)
+    if arguments.table != MULTILEAVING:
+        return reproduce(STUDIES[arguments.table](arguments))
     if arguments.runs is None:
-        arguments.runs = N_RUNS
-    if arguments.table == MULTILEAVING:
-        return multileaving.run(arguments)
-    return online_learning.run(arguments)
+        arguments.runs = Study.n_runs
+    return multileaving.run(arguments)

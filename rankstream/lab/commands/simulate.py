@@ -25,20 +25,28 @@ from producers.simulation import (
 )
 from producers.stop_signal import Stop
 from rankstream.configuration.models import TRAINED
-from rankstream.lab.commands.simulated_result import (
-    interventions_of,
-    print_result,
-    result_of,
-)
 from rankstream.lab.simulation.interventions import (
     LEAST_SUPPORT,
     Schedule,
     checked_schedule,
     schedule_over,
 )
-from rankstream.lab.simulation.pipelines import Joined, in_process, on_kafka, settled
-from rankstream.lab.simulation.queries import n_grades_of, ndcg_of, queries_of
-from rankstream.lab.simulation.served_policies import ServedPolicies, told
+from rankstream.lab.simulation.pipelines import (
+    Joined,
+    in_process,
+    n_grades_of,
+    ndcg_of,
+    on_kafka,
+    queries_of,
+    settled,
+)
+from rankstream.lab.simulation.served_policies import (
+    ServedPolicies,
+    interventions_of,
+    print_result,
+    result_of,
+    told,
+)
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import (
     ModelSettings,
@@ -54,8 +62,6 @@ from streams.learning.learner_needs import (
 )
 
 STOPPED = 130
-
-SUMMARY = "closed loop of simulated users, a ranker and its learner"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,35 +7,103 @@ what is learned can be held against the truth.
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from models.bias.examination import ExaminationCurve, estimate_examination
 from models.click_models.position_based import PositionBasedModel
 from models.evaluation.ndcg import mean_ndcg
+from producers.formats.letor import LetorData, generated_queries, read_letor
 from producers.simulation import Plan, Progress, simulate, step_ms_for
-from rankstream.lab.demonstration.examination_counts import ExaminationCounts
-from rankstream.lab.demonstration.mishaps import Mishaps
-from rankstream.lab.demonstration.queries import (
-    Floats,
-    Weights,
-    bounds_of,
-    production_weights,
-    queries_of,
-    scores_by_query,
-)
 from rankstream.lab.demonstration.view import DemoState
 from rankstream.ranker import Ranker
+from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.settings import ModelSettings, Settings, load_settings
 from rankstream.snapshots import decode_snapshot
+from rankstream.wire.topics import CLICKS
 from streams.local import LocalPipeline, local_settings
+from streams.statistics.keys import decode, decode_set
+from streams.statistics.newest_scopes import NewestScopes
+
+Floats = npt.NDArray[np.floating]
+Weights = npt.NDArray[np.float32]
 
 MODEL = "demo"
 CUTOFF = 10
 REDRAW_S = 0.25
 MEASURE_EVERY = 60
 ESTIMATE_EVERY = 600
+
+
+class Mishaps:
+    """What happens to events on their way: repeats, strays and garbage, a few each.
+
+    The pipeline must sort them out, and the screen shows that it does.
+    """
+
+    def __init__(self, pipeline: LocalPipeline, rng: np.random.Generator) -> None:
+        self._pipeline = pipeline
+        self._rng = rng
+
+    def send(self, topic: str, value: bytes, key: bytes | None = None) -> None:
+        """Pass an event on; now and then twice, or with something else behind it."""
+        self._pipeline.send(topic, value, key)
+        luck = self._rng.random()
+        if luck < 0.02:
+            self._pipeline.send(topic, value, key)
+        elif luck < 0.025:
+            self._pipeline.send(CLICKS, value[: len(value) // 2])
+        elif luck < 0.03 and topic == CLICKS:
+            event = msgspec.json.decode(value)
+            event["impression_id"] = "nobody saw this"
+            self._pipeline.send(CLICKS, msgspec.json.encode(event))
+
+    def flush(self) -> None:
+        """Pass on what waits."""
+        self._pipeline.flush()
+
+    def end(self) -> None:
+        """End every source."""
+        self._pipeline.end()
+
+
+class ExaminationCounts:
+    """Shown and clicked by (query, document) and rank, from the statistics' state."""
+
+    def __init__(self, n_ranks: int) -> None:
+        self._n_ranks = n_ranks
+        self._items: dict[tuple[str, bytes, int], list[str]] = {}
+        self._scopes = NewestScopes()
+        self._document_of: dict[tuple[str, str], int] = {}
+
+    def take(self, pipeline: LocalPipeline) -> None:
+        """Take what changed in the statistics since the last time."""
+        for change in pipeline.statistics():
+            if self._scopes.take(change.key, change.value) is None and change.value:
+                kind, *rest = decode(change.key)
+                if kind == "set":
+                    query, candidate_set, era = rest
+                    items = decode_set(change.value)
+                    self._items[query, candidate_set, era] = items
+
+    def estimate(self) -> ExaminationCurve | None:
+        """Examination by rank, relative to the first."""
+        tables = []
+        for name, pairs in self._scopes.pairs():
+            items = self._items[name.query, name.candidate_set, name.era]
+            rows = [
+                self._document_of.setdefault((name.query, item), len(self._document_of))
+                for item in items
+            ]
+            documents = np.array(rows, np.int64)[pairs[:, 0]]
+            tables.append(np.column_stack((documents, pairs[:, 1:])))
+        if not tables:
+            return None
+        return estimate_examination(*np.concatenate(tables).T, n_ranks=self._n_ranks)
 
 
 class Demonstration:
@@ -179,3 +247,68 @@ def _pipeline(settings: Settings, n_features: int, seed: int) -> LocalPipeline:
     model = ModelSettings(features=n_features, seed=seed)
     own = msgspec.structs.replace(local_settings(settings), models={MODEL: model})
     return LocalPipeline(own, now=lambda: int(time.time() * 1_000))
+
+
+def queries_of(
+    path: Path | None, rng: np.random.Generator
+) -> tuple[LetorData, LetorData]:
+    """Queries to learn from, and a fifth held out.
+
+    Raises
+    ------
+    ValueError
+        Where there are fewer than two.
+    FileUnreadable
+        Where the file does not parse.
+    """
+    if path is None:
+        whole = generated_queries(n_queries=250, n_documents=20, n_features=16, rng=rng)
+    else:
+        whole = read_letor(path)
+    n_queries = len(whole.query_ids)
+    if n_queries < 2:
+        raise ValueError(f"the data must hold at least 2 queries; got {n_queries}")
+    order = rng.permutation(n_queries)
+    n_test = max(1, n_queries // 5)
+    return _chosen(whole, order[n_test:]), _chosen(whole, order[:n_test])
+
+
+def _chosen(data: LetorData, queries: npt.NDArray[np.int64]) -> LetorData:
+    bounds = bounds_of(data)
+    rows = np.concatenate([np.arange(*bounds[query]) for query in queries.tolist()])
+    sizes = [bounds[query][1] - bounds[query][0] for query in queries.tolist()]
+    return LetorData(
+        [data.query_ids[query] for query in queries.tolist()],
+        data.labels[rows],
+        data.features[rows],
+        np.concatenate(([0], np.cumsum(sizes))),
+        data.first_feature,
+    )
+
+
+def bounds_of(data: LetorData) -> list[tuple[int, int]]:
+    """The rows of each query: where they begin and end."""
+    offsets = data.offsets.tolist()
+    return list(pairwise(offsets))
+
+
+def scores_by_query(data: LetorData, weights: Weights) -> list[Floats]:
+    """Scores [n_documents] of each query, by linear `weights` [n_features]."""
+    return [
+        scores_of(normalised(data.features[start:end], "min-max"), weights, [])
+        for start, end in bounds_of(data)
+    ]
+
+
+def production_weights(data: LetorData) -> Weights:
+    """A ranker such as one has before there are clicks: fitted to three queries."""
+    bounds = bounds_of(data)[:3]
+    features = np.concatenate(
+        [normalised(data.features[start:end], "min-max") for start, end in bounds]
+    ).astype(np.float64)
+    labels = data.labels[: bounds[-1][1]].astype(np.float64)
+    penalty = 3.0 * np.eye(features.shape[1])
+    weights = np.linalg.solve(
+        features.T @ features + penalty, features.T @ (labels - labels.mean())
+    )
+    return weights.astype(np.float32)

@@ -1,13 +1,12 @@
 """Binary error of multileaving: runs, and the table beside the printed one."""
 
 import argparse
-import concurrent.futures
 import itertools
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from models.interleaving.simulated import (
 )
 from producers.formats.letor import LetorData, read_fold
 from rankstream.lab.reproduction.data import digest_of, n_folds_of
+from rankstream.lab.reproduction.engine import run_over
 from rankstream.operations.terminal.progress_line import ProgressLine
 
 USERS = ("perfect", "navigational", "informational")
@@ -116,7 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
     missing = [job for job in jobs if job.key() not in results]
     done = len(jobs) - len(missing)
     with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
-        for job, errors in all_runs(plan, missing, arguments.processes):
+        work = partial(_with_errors, plan)
+        for job, errors in run_over(work, missing, arguments.processes):
             results[job.key()] = errors
             keep(out, plan, job, errors)
             line.show(sum(job.key() in results for job in jobs))
@@ -129,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
         console = Console()
         console = console if console.is_terminal else Console(width=WIDE)
         console.print(table_of(f"{name}, {form}", cells))
-        console.print(curves_of(f"{name}, {form}", cells))
+        console.print(curves_table(f"{name}, {form}", cells))
     return int(any(cell["is_near"] is False for cell in cells))
 
 
@@ -164,18 +165,8 @@ def checkpoints_of(plan: Plan) -> list[int]:
     return [*earlier, plan.n_impressions]
 
 
-def all_runs(
-    plan: Plan, jobs: list[Job], n_processes: int
-) -> Iterator[tuple[Job, list[float]]]:
-    """Every job with its errors at the checkpoints, as they are finished."""
-    if n_processes == 1:
-        for job in jobs:
-            yield job, errors_of(plan, job)
-        return
-    with concurrent.futures.ProcessPoolExecutor(n_processes) as pool:
-        futures = {pool.submit(errors_of, plan, job): job for job in jobs}
-        for future in concurrent.futures.as_completed(futures):
-            yield futures[future], future.result()
+def _with_errors(plan: Plan, job: Job) -> tuple[Job, list[float]]:
+    return job, errors_of(plan, job)
 
 
 def errors_of(plan: Plan, job: Job) -> list[float]:
@@ -319,7 +310,7 @@ def table_of(title: str, cells: list[dict[str, Any]]) -> Table:
     return table
 
 
-def curves_of(title: str, cells: list[dict[str, Any]]) -> Table:
+def curves_table(title: str, cells: list[dict[str, Any]]) -> Table:
     """The error of every cell by the number of impressions."""
     table = Table(title=f"binary error by impressions: {title}", title_justify="left")
     for heading in ("rankers", "users", "method"):

@@ -1,154 +1,194 @@
-"""Learning curves as a picture: a panel for each kind of users, in plain SVG."""
+"""Lines with bands over one number, panel beside panel, as SVG.
 
+The same lines give the same bytes: there is no date, and names are drawn from no clock.
+What is drawn lies on no ground of its own, in greys that are seen on a white one and on
+a black one.
+"""
+
+import io
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-from rankstream.lab.reproduction.plan import BEHIND, LAGS, Cell
-from rankstream.lab.reproduction.summary import Curves, figure_of
+WIDTH, HEIGHT = 4.6, 3.4
+"""Of a panel with its scale, in inches."""
 
-WIDTH, HEIGHT = 330, 250
-LEFT, TOP, BOTTOM, GAP = 52, 46, 44, 22
 COLOURS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c4554d", "#787774", "#b8860b")
+GREY, GRID = "#767676", "#8888884d"
 
-LABELS = {
-    "pdgd-linear": "PDGD",
-    "pdgd-neural": "PDGD, neural",
-    "dbgd-linear": "P-DBGD",
-    "dbgd-neural": "P-DBGD, neural",
-    "dbgd-long": "P-DBGD",
-    "dbgd-oracle": "DBGD, oracle",
-    "mgd-linear": "P-MGD",
-    "pairwise-linear": "pairwise",
-    "coltr-linear": "COLTR",
-    "pl-rank-linear": "PL-Rank",
-    **{f"{BEHIND}{lag}": f"{lag:,} behind" for lag in LAGS},
+SOLID, DASHED, DOTTED = "-", "--", ":"
+
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "rankstream",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "text.color": GREY,
+    "axes.labelcolor": GREY,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GRID,
 }
 
-STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#555}"
-    ".title{font-weight:600;fill:#222}"
-    "@media (prefers-color-scheme:dark)"
-    "{text{fill:#bbb}.title{fill:#eee}.grid{stroke:#555}}"
-)
+
+class Point(NamedTuple):
+    """A value, and by how much its band goes up and down."""
+
+    x: float
+    value: float
+    spread: float
 
 
-def picture_of(title: str, cells: Mapping[Cell, Curves]) -> str:
-    """The offline curves of all cells, with bands of one deviation within folds."""
-    panels: dict[str, list[Cell]] = {}
-    for cell in cells:
-        panels.setdefault(cell.users, []).append(cell)
-    names = sorted({cell.learner for cell in cells})
-    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
-    low, high = _range(cells)
-    width = LEFT + len(panels) * (WIDTH + GAP)
-    height = TOP + HEIGHT + BOTTOM + 22
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img">',
-        f"<title>{escape(title)}</title><style>{STYLE}</style>",
-        f'<text class="title" x="{LEFT}" y="18">{escape(title)}</text>',
-    ]
-    for number, (users, shown) in enumerate(panels.items()):
-        left = LEFT + number * (WIDTH + GAP)
-        parts += _axes(left, users, low, high, _span(cells), is_first=number == 0)
-        for cell in shown:
-            parts += _curve(left, cells[cell], colours[cell.learner], low, high)
-    for i, name in enumerate(names):
-        x, y = LEFT + i * 150, height - 12
-        parts.append(
-            f'<line x1="{x}" x2="{x + 22}" y1="{y - 4}" y2="{y - 4}" '
-            f'stroke="{colours[name]}" stroke-width="2.5"/>'
-            f'<text x="{x + 28}" y="{y}">{escape(LABELS.get(name, name))}</text>'
-        )
-    return "\n".join([*parts, "</svg>", ""])
+Lines = Mapping[str, Sequence[Point]]
+"""By what the legend says; points with NaN are left out."""
 
 
-def _range(cells: Mapping[Cell, Curves]) -> tuple[float, float]:
-    means = [
-        figure_of(curves.offline[:, :, at]).mean
-        for curves in cells.values()
-        for at in range(len(curves.impressions))
-    ]
-    found = [value for value in means if math.isfinite(value)] or [0.0, 1.0]
-    low, high = min(found) - 0.005, max(found) + 0.015
-    return math.floor(low * 20.0) / 20.0, math.ceil(high * 20.0) / 20.0
+def check_matplotlib() -> None:
+    """Refuse where nothing can be drawn, before anything is run for it.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Which the command answers with what to install.
+    """
+    import matplotlib  # noqa: F401, PLC0415  of the extra `lab`
 
 
-def _span(cells: Mapping[Cell, Curves]) -> tuple[float, float]:
-    every = [count for curves in cells.values() for count in curves.impressions]
-    return math.log10(min(every)), math.log10(max(every))
-
-
-def _axes(
-    left: int,
-    users: str,
-    low: float,
-    high: float,
-    span: tuple[float, float],
+def picture_of(
+    title: str,
+    panels: Mapping[str, Lines],
     *,
-    is_first: bool,
-) -> list[str]:
-    named = escape(users.replace("_", " "))
-    parts = [f'<text x="{left}" y="{TOP - 9}">users: {named}</text>']
-    for step in range(round((high - low) / 0.05) + 1):
-        value = low + 0.05 * step
-        y = _y(value, low, high)
-        parts.append(
-            f'<line class="grid" stroke="#ddd" x1="{left}" x2="{left + WIDTH}" '
-            f'y1="{y:.1f}" y2="{y:.1f}"/>'
+    below: str,
+    is_log: bool,
+    is_one_scale: bool = False,
+) -> str:
+    """Panels by what stands above them, as the text of an SVG.
+
+    Parameters
+    ----------
+    below
+        What the numbers along the bottom are.
+    is_log
+        Whether these are spaced by their logarithms; else every number that a point
+        has is named.
+    is_one_scale
+        Whether all panels are of one metric; else each has its own range of values.
+    """
+    import matplotlib as mpl  # noqa: PLC0415  of the extra `lab`
+
+    with mpl.rc_context(STYLE):
+        drawn = drawing_of(
+            title, panels, below=below, is_log=is_log, is_one_scale=is_one_scale
         )
-        if is_first:
-            parts.append(
-                f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">'
-                f"{value:.2f}</text>"
-            )
-    for power in range(math.ceil(span[0]), math.floor(span[1]) + 1):
-        x = _x(10.0**power, left, span)
-        anchor = {left: "start", left + WIDTH: "end"}.get(round(x), "middle")
-        parts.append(
-            f'<text x="{x:.1f}" y="{TOP + HEIGHT + 18}" text-anchor="{anchor}">'
-            f"{10**power:,}</text>"
+        file = io.StringIO()
+        nothing = {"Date": None, "Creator": None}
+        drawn.savefig(file, format="svg", metadata=nothing)
+    return file.getvalue()
+
+
+def drawing_of(
+    title: str,
+    panels: Mapping[str, Lines],
+    *,
+    below: str,
+    is_log: bool,
+    is_one_scale: bool,
+) -> "Figure":
+    """The same, to be saved."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  of the extra `lab`
+
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    longest = max(map(len, names), default=1)
+    width = max(WIDTH * len(panels), 0.1 * len(title))
+    n_columns = max(1, int(width / (0.5 + 0.07 * longest)))
+    n_rows = math.ceil(len(names) / n_columns)
+    drawn = Figure(figsize=(width, HEIGHT + 0.3 + 0.2 * n_rows), layout="constrained")
+    drawn.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=10.0)
+    every = drawn.subplots(1, len(panels), sharey=is_one_scale, squeeze=False)[0]
+    looks = looks_of(names, _level(panels))
+    for axes, (above, lines) in zip(every, panels.items(), strict=True):
+        _draw_panel(axes, lines, looks, is_log=is_log)
+        axes.set_title(above, loc="left", fontsize=9.0)
+        axes.set_xlabel(below)
+    entries = [
+        every[0].plot([], [], color=colour, linestyle=style, label=name)[0]
+        for name, (colour, style) in looks.items()
+    ]
+    drawn.legend(
+        handles=entries, loc="outside lower left", ncols=n_columns, frameon=False
+    )
+    return drawn
+
+
+def looks_of(names: Sequence[str], level: set[str]) -> dict[str, tuple[str, str]]:
+    """Colours and dashes by name.
+
+    A line named after another one has its colour, and dashes. One that is level has
+    dots, so that what lies under it is seen.
+    """
+    looks: dict[str, tuple[str, str]] = {}
+    firsts: dict[str, str] = {}
+    for number, name in enumerate(names):
+        before = [other for other in names[:number] if name.startswith(f"{other}, ")]
+        n_colours = len(firsts)
+        colour = next(islice(cycle(COLOURS), n_colours, None))
+        colour = firsts.setdefault(before[0] if before else name, colour)
+        is_dashed = bool(before) or n_colours >= len(COLOURS)
+        style = DOTTED if name in level else DASHED if is_dashed else SOLID
+        looks[name] = colour, style
+    return looks
+
+
+def _level(panels: Mapping[str, Lines]) -> set[str]:
+    """Names of lines that are at one value everywhere, as what is compared to is."""
+    found = set()
+    for name in {name for lines in panels.values() for name in lines}:
+        every = [lines[name] for lines in panels.values() if name in lines]
+        levels = [
+            {point.value for point in points if math.isfinite(point.value)}
+            for points in every
+        ]
+        if max(map(len, every)) > 1 and max(map(len, levels)) <= 1:
+            found.add(name)
+    return found
+
+
+def _draw_panel(
+    axes: "Axes", lines: Lines, looks: Mapping[str, tuple[str, str]], *, is_log: bool
+) -> None:
+    kept = {
+        name: sorted(point for point in points if math.isfinite(point.value))
+        for name, points in lines.items()
+    }
+    if is_log:
+        axes.set_xscale("log")
+    else:
+        axes.set_xticks(sorted({each.x for row in kept.values() for each in row}))
+    # Bands first: none dims a line.
+    for name, points in kept.items():
+        axes.fill_between(
+            [point.x for point in points],
+            [point.value - point.spread for point in points],
+            [point.value + point.spread for point in points],
+            color=looks[name][0],
+            alpha=0.13,
+            linewidth=0.0,
         )
-    return parts
-
-
-def _curve(
-    left: int, curves: Curves, colour: str, low: float, high: float
-) -> list[str]:
-    counts = curves.impressions
-    span = (math.log10(counts[0]), math.log10(counts[-1]))
-    figures = [figure_of(curves.offline[:, :, at]) for at in range(len(counts))]
-    if any(not figure.n_runs for figure in figures):
-        return []
-    x = [_x(count, left, span) for count in counts]
-    middle = [_y(figure.mean, low, high) for figure in figures]
-    # The error is that of a mean over so many runs, without the spread of folds.
-    spread = [
-        figure.error * math.sqrt(figure.n_runs) if math.isfinite(figure.error) else 0.0
-        for figure in figures
-    ]
-    upper = [_y(f.mean + s, low, high) for f, s in zip(figures, spread, strict=True)]
-    lower = [_y(f.mean - s, low, high) for f, s in zip(figures, spread, strict=True)]
-    band = _points([*x, *x[::-1]], [*upper, *lower[::-1]])
-    return [
-        f'<polygon fill="{colour}" fill-opacity="0.13" points="{band}"/>',
-        f'<polyline fill="none" stroke="{colour}" stroke-width="2" '
-        f'points="{_points(x, middle)}"/>',
-    ]
-
-
-def _points(x: Sequence[float], y: Sequence[float]) -> str:
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-
-
-def _x(count: float, left: int, span: tuple[float, float]) -> float:
-    share = (math.log10(count) - span[0]) / max(span[1] - span[0], 1e-9)
-    return left + WIDTH * share
-
-
-def _y(value: float, low: float, high: float) -> float:
-    share = (value - low) / max(high - low, 1e-9)
-    return TOP + HEIGHT * (1.0 - float(np.clip(share, 0.0, 1.0)))
+    for name, points in kept.items():
+        colour, style = looks[name]
+        xs, values = [point.x for point in points], [point.value for point in points]
+        axes.plot(xs, values, color=colour, linestyle=style, linewidth=1.5)
+    axes.grid(axis="y", color=GRID, linewidth=0.7)
+    axes.minorticks_off()
+    axes.tick_params(length=0)

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from producers.readiness import Waiting
 from producers.simulation import PATIENCE_S, LearnerStuck
 from producers.topic_reader import TopicReader
-from rankstream.lab.simulation.interventions import Line, Refusals
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.lab.simulation.interventions import Interventions, Line, Refusals
+from rankstream.operations.terminal.words import visible
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
-from rankstream.wire.curves import CurveRecord
 from rankstream.wire.topics import STATISTICS, TRAINING
 from rankstream.wire.training import (
     DONE,
@@ -37,7 +36,7 @@ N_LAST = 20_000
 """Records of each partition of the statistics among which the newest count is."""
 
 
-class AwaitedInterventions:
+class AwaitedInterventions(Interventions):
     """Those of the role `train`: lists wait for a training that is due.
 
     Parameters
@@ -151,10 +150,6 @@ class AwaitedInterventions:
     def refusal(self) -> str:
         """Why the last training was refused; empty where it was not."""
         return self._refused
-
-    def curves(self) -> list[CurveRecord]:
-        """None are told of: `rankstream intervene --show` has those of a worker."""
-        return []
 
     def _read(self) -> None:
         self._looked_s = time.monotonic()

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple, Protocol
 
 from rankstream.configuration.models import TRAINED
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import visible
 from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import REFUSED, RunRecord
@@ -125,8 +125,8 @@ class Refusals:
         self._form = ""
 
 
-class Interventions(Protocol):
-    """Of the model that a simulation shows lists of."""
+class Interventions:
+    """Of the model that a simulation shows lists of; none of one that learns online."""
 
     def show_on(self, line: Line) -> None:
         """Say there what goes on from now on."""
@@ -139,41 +139,22 @@ class Interventions(Protocol):
 
     def run_of(self, intervention: str) -> RunRecord | None:
         """How a version was trained, where that is known."""
-
-    def refusal(self) -> str:
-        """Why the last training was refused; empty where it was not."""
-
-    def curves(self) -> list[CurveRecord]:
-        """All fits of curves of bias, the first one first, where they are known."""
-
-
-class NoInterventions:
-    """Of a model that learns online."""
-
-    def show_on(self, line: Line) -> None:
-        """Nothing goes on."""
-
-    def follow(self, n_shown: int) -> None:
-        """Nothing is due."""
-
-    def end(self) -> None:
-        """Nothing is due."""
-
-    def run_of(self, intervention: str) -> RunRecord | None:
-        """None was."""
         del intervention
         return None
 
     def refusal(self) -> str:
-        """None was refused."""
+        """Why the last training was refused; empty where it was not."""
         return ""
 
     def curves(self) -> list[CurveRecord]:
-        """None was fitted."""
+        """All fits of curves of bias, the first one first, where they are known.
+
+        Of a worker `rankstream intervene --show` has them.
+        """
         return []
 
 
-class OwnInterventions:
+class OwnInterventions(Interventions):
     """In this process."""
 
     def __init__(self, name: str, trainer: LocalTrainer) -> None:

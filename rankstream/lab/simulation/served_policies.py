@@ -1,16 +1,22 @@
-"""What each policy of a simulation showed, and how well it ranks other queries."""
+"""What a simulation showed, policy by policy, and what is printed of it."""
 
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from rich.table import Table
 
 from producers.simulation import Progress
-from rankstream.operations.terminal.loss_line import loss_line
-from rankstream.operations.terminal.plain_text import plain, visible
+from rankstream.lab.simulation.interventions import Interventions
+from rankstream.operations.commands.intervene.tables import print_curve
+from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
+from rankstream.operations.terminal.words import loss_line, plain, visible
 from rankstream.ranker import Ranker
 from rankstream.snapshots import Snapshot
+from rankstream.wire.curves import CurveRecord, published
 from rankstream.wire.training import RunRecord
 
 SPARE = "least exposure", "from list", "epoch"
@@ -141,7 +147,7 @@ def as_builtins(policy: Policy, run: RunRecord | None) -> dict[str, Any]:
     }
 
 
-def table_of(rows: list[dict[str, Any]]) -> Table:
+def policies_table(rows: list[dict[str, Any]]) -> Table:
     """Policies as people read them, one a row; `rows` of `as_builtins`."""
     caption = [
         "epoch: the best on held-out queries, 0 where the parent's order stayed",
@@ -179,3 +185,92 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
+
+
+def result_of(
+    progress: Progress, learned: Snapshot, ndcg: float, seconds: float
+) -> dict[str, Any]:
+    """Figures of a simulation.
+
+    Parameters
+    ----------
+    learned
+        What is served at the end.
+    ndcg
+        That of its order, test split.
+    """
+    lags = progress.behind
+    behind = (
+        {
+            "behind_mean": round(float(np.mean(lags)), 1),
+            "behind_largest": int(max(lags)),
+        }
+        if lags
+        else {}
+    )
+    return {
+        "impressions": progress.shown,
+        "clicks": progress.clicks,
+        "seconds": round(seconds, 2),
+        "version": learned.version,
+        "versions_served": len(progress.versions),
+        **behind,
+        "ndcg_learned": round(ndcg, 4),
+        "ndcg_shown_last_1000": round(progress.recent(), 4),
+        "ndcg_shown_discounted": round(progress.discounted(), 1),
+    }
+
+
+def interventions_of(
+    found: Interventions, served: ServedPolicies, progress: Progress
+) -> dict[str, Any]:
+    """What each policy showed, with how it was trained, and curves of bias."""
+    curves = [msgspec.to_builtins(published(each)) for each in found.curves()]
+    return {
+        **({"curves": curves} if curves else {}),
+        "interventions": [
+            as_builtins(each, found.run_of(each.intervention))
+            for each in served.policies(progress)
+        ],
+        "refused": found.refusal(),
+    }
+
+
+def print_result(
+    result: dict[str, Any], curves: Sequence[CurveRecord], *, as_json: bool
+) -> None:
+    """Print it as tables, with the last fit of each curve, or as one JSON object."""
+    if as_json:
+        json.dump(result, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    console = wide_console()
+    console.print(_figures_table(result))
+    for each in {each.model: each for each in curves}.values():
+        print_curve(each)
+    if "interventions" in result:
+        print_fitted(console, policies_table(result["interventions"]), SPARE)
+        if result["refused"]:
+            sys.stderr.write(f"the last training was refused: {result['refused']}\n")
+
+
+def _figures_table(result: dict[str, Any]) -> Table:
+    table = Table(title="simulated", title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    labels = {
+        "impressions": "lists shown",
+        "clicks": "clicks",
+        "seconds": "seconds",
+        "version": "version learned",
+        "versions_served": "versions served",
+        "behind_mean": "lists behind, mean",
+        "behind_largest": "lists behind, largest",
+        "ndcg_learned": "NDCG of the learned ranker, test split",
+        "ndcg_shown_last_1000": "NDCG of the last 1,000 lists shown",
+        "ndcg_shown_discounted": "discounted sum of shown NDCG",
+    }
+    for name, label in labels.items():
+        if name in result:
+            table.add_row(label, f"{result[name]:,}")
+    return table

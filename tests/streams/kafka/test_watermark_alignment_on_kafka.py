@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from producers.topic_reader import read_records
-from rankstream.lab.benchmarks.pipeline_logs import preload
+from rankstream.lab.benchmarks.pipeline.logs import preload
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, full_name
 from tests.services import KafkaService, RedisService

@@ -1,4 +1,4 @@
-"""What is claimed of learning with interventions, by how much, and whether it holds.
+"""What is claimed of learning with interventions, and whether it holds.
 
 A claim that something is more holds where the mean over paired runs is as much as
 claimed, and more than two errors from nothing; it does not hold where two errors more
@@ -6,9 +6,11 @@ would not do either. Else runs do not tell.
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rankstream.lab.closed_loops.policy_log import (
     AFFINE,
@@ -16,18 +18,31 @@ from rankstream.lab.closed_loops.policy_log import (
     OBLIVIOUS,
     POLICY_AWARE,
 )
-from rankstream.lab.reproduction.interventions.figures import Floats, Found, curves_at
+from rankstream.lab.closed_loops.policy_training import POLICY_GRADIENT
+from rankstream.lab.reproduction.figures import (
+    Claim,
+    Curves,
+    Difference,
+    claimed_gap,
+    two_sided,
+)
 from rankstream.lab.reproduction.interventions.plan import (
     BIASED_PDGD,
     COLTR,
     CONTINUOUS,
     DECAY,
+    LONG,
     PDGD,
     SHARP,
     SOFT,
+    Cell,
 )
 from rankstream.lab.reproduction.interventions.runs import LOGGING, ON_TRAINING, TRAINED
-from rankstream.lab.reproduction.summary import Difference, paired_difference
+
+Floats = npt.NDArray[np.float64]
+Found = Mapping[Cell, Curves]
+
+N_RESAMPLES = 1_000
 
 AHEAD, NEAR, BEHIND = 0.015, 0.01, 0.02
 """By how much interventions must help, may lag online learning, and none must."""
@@ -37,17 +52,6 @@ BEFORE = (1_000, 10_000)
 
 DROP = 0.005
 """From its best, which is more than noise of means makes."""
-
-
-class Claim(NamedTuple):
-    """What is claimed, by how much it is so, and whether it holds.
-
-    `holds` is None where runs do not tell.
-    """
-
-    text: str
-    gap: Difference
-    holds: bool | None
 
 
 def claims_of(found: Found) -> list[Claim]:
@@ -88,26 +92,26 @@ def _sharp_claims(found: Found) -> list[Claim]:
         end = few.impressions[-1]
         for at, impressions in enumerate(few.impressions):
             if impressions in (*BEFORE, end):
-                gap = _gap(few.of[TRAINED][:, :, at], none.of[TRAINED][:, :, at])
+                gap = claimed_gap(few.of[TRAINED][:, :, at], none.of[TRAINED][:, :, at])
                 text = "sharp: 50 interventions ahead of none by at least "
                 text += f"{AHEAD} after {impressions:,} lists"
                 claims.append(Claim(text, gap, is_more(gap, AHEAD)))
-        gap = _gap(few.end(LOGGING), none.end(LOGGING))
+        gap = claimed_gap(few.end(LOGGING), none.end(LOGGING))
         text = "sharp: 50 interventions show better lists than none"
         claims.append(Claim(text, gap, is_more(gap)))
     if few and other:
-        gap = spread_difference(other.end(), few.end())
+        gap = spread_difference(other.end(TRAINED), few.end(TRAINED))
         text = "sharp, 50: intervention-oblivious varies more than -aware"
         claims.append(Claim(text, gap, is_more(gap)))
     for method, served in ((AWARE, many), (PDGD, curves_at(found, SHARP, PDGD, 100))):
         if served and online:
-            gap = _gap(served.end(), online.end())
+            gap = claimed_gap(served.end(TRAINED), online.end(TRAINED))
             text = f"sharp, 100: {method} within {NEAR} of online PDGD, or 2 errors"
             near = max(NEAR, 2.0 * gap.error)
             holds = abs(gap.value) <= near if gap.error > 0.0 else None
             claims.append(Claim(text, gap, holds))
     if none and online:
-        gap = _gap(online.end(), none.end())
+        gap = claimed_gap(online.end(TRAINED), none.end(TRAINED))
         text = f"sharp: online PDGD ahead of no intervention by at least {BEHIND}"
         claims.append(Claim(text, gap, is_more(gap, BEHIND)))
     return claims
@@ -120,14 +124,14 @@ def _method_claims(found: Found) -> list[Claim]:
             curves_at(found, SHARP, each, count) for each in (AWARE, method)
         )
         if one and against:
-            gap = _gap(one.end(), against.end())
+            gap = claimed_gap(one.end(TRAINED), against.end(TRAINED))
             text = f"sharp, {count}: intervention-aware above {method}"
             claims.append(Claim(text, gap, is_more(gap)))
     online = curves_at(found, SHARP, PDGD, CONTINUOUS)
     for method in (COLTR, BIASED_PDGD):
         worse = curves_at(found, SHARP, method, CONTINUOUS)
         if online and worse:
-            gap = _gap(online.end(), worse.end())
+            gap = claimed_gap(online.end(TRAINED), worse.end(TRAINED))
             text = f"sharp: online PDGD above {method}"
             claims.append(Claim(text, gap, is_more(gap)))
     return claims
@@ -137,7 +141,7 @@ def _soft_claims(found: Found) -> list[Claim]:
     few, none = (curves_at(found, SOFT, AWARE, count) for count in (50, 0))
     if not few or not none:
         return []
-    gap = _gap(few.end(), none.end())
+    gap = claimed_gap(few.end(TRAINED), none.end(TRAINED))
     text = f"soft: 50 interventions within {AHEAD} of none, errors included"
     return [Claim(text, gap, is_within(gap, AHEAD))]
 
@@ -151,7 +155,7 @@ def _decay_claims(found: Found) -> list[Claim]:
         for what, where in ((TRAINED, "held-out"), (ON_TRAINING, "training")):
             values = curves.of[what]
             best = int(np.nanmean(values, axis=(0, 1)).argmax())
-            gap = _gap(values[:, :, best], values[:, :, -1])
+            gap = claimed_gap(values[:, :, best], values[:, :, -1])
             falls = is_more(gap, DROP)
             said = "falls"
             if count == CONTINUOUS:
@@ -161,13 +165,6 @@ def _decay_claims(found: Found) -> list[Claim]:
             text = f"PDGD net, {named}, {where}: {said} from its best at {at:,}"
             claims.append(Claim(f"{text} by {DROP}", gap, falls))
     return claims
-
-
-def _gap(one: Floats, other: Floats) -> Difference:
-    """Mean of differences of paired runs; one pair alone has no error."""
-    gap = paired_difference(one, other)
-    n_pairs = int(np.isfinite(one - other).sum())
-    return gap if n_pairs > 1 else gap._replace(error=math.nan)
 
 
 def spread_difference(one: Floats, other: Floats) -> Difference:
@@ -194,5 +191,91 @@ def spread_difference(one: Floats, other: Floats) -> Difference:
     squared = (moments.trace() - 2.0 * shared) / (2.0 * free)
     error = math.sqrt(max(squared, 0.0))
     value = float(spreads[0] - spreads[1])
-    p = math.erfc(abs(value) / error / math.sqrt(2.0)) if error > 0.0 else math.nan
+    p = two_sided(value, error)
     return Difference(value, error, p, p > 0.05)
+
+
+def curves_at(found: Found, part: str, method: str, count: int) -> Curves | None:
+    """Those of a method and its interventions, trained by the policy gradient."""
+    for cell, curves in found.items():
+        is_it = (cell.part, cell.method, cell.n_interventions) == (part, method, count)
+        if is_it and cell.loss in ("", POLICY_GRADIENT):
+            return curves
+    return None
+
+
+class Matched(NamedTuple):
+    """How many impressions few interventions need to do as well as more do earlier.
+
+    Parameters
+    ----------
+    level
+        Mean NDCG that the few reach in `impressions`.
+    earlier
+        Impressions after which the more were as good; infinite where they never were.
+    low, high
+        Of the ratio, by resampling runs: 95 %. 0 where they never were as good: then
+        it is somewhere below 1.
+    """
+
+    level: float
+    impressions: int
+    earlier: float
+    low: float
+    high: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as many impressions; 0 where it is somewhere below 1."""
+        return self.impressions / self.earlier
+
+
+def matched(found: Found, *, rng: np.random.Generator) -> Matched | None:
+    """5 interventions beside 50, over the long part; None where runs are missing."""
+    few, many = (curves_at(found, LONG, AWARE, count) for count in (5, 50))
+    if not few or not many:
+        return None
+    pairs = [
+        curves.of[TRAINED].reshape(-1, len(curves.impressions))
+        for curves in (few, many)
+    ]
+    is_there = np.isfinite(pairs[0]).all(axis=1) & np.isfinite(pairs[1]).all(axis=1)
+    one, other = (pair[is_there] for pair in pairs)
+    if not len(one):
+        return None
+    end = few.impressions[-1]
+    reached = []
+    for _ in range(N_RESAMPLES):
+        drawn = rng.integers(len(one), size=len(one))
+        level = float(one[drawn, -1].mean())
+        found_at = reached_at(few.impressions, other[drawn].mean(axis=0), level)
+        reached.append(end / found_at)
+    level = float(one[:, -1].mean())
+    earlier = reached_at(few.impressions, other.mean(axis=0), level)
+    low, high = np.quantile(reached, [0.025, 0.975])
+    return Matched(level, end, earlier, float(low), float(high))
+
+
+def reached_at(impressions: list[int], values: Floats, level: float) -> float:
+    """After how many impressions values first are at a level; infinite if never.
+
+    Between checkpoints along the logarithm of impressions.
+
+    Parameters
+    ----------
+    values : [n_checkpoints]
+
+    Examples
+    --------
+    >>> reached_at([100, 10_000], np.array([0.0, 1.0]), 0.5)
+    1000.0
+    """
+    above = np.flatnonzero(values >= level)
+    if not len(above):
+        return math.inf
+    at = int(above[0])
+    if at == 0:
+        return float(impressions[0])
+    share = (level - values[at - 1]) / (values[at] - values[at - 1])
+    low, high = (math.log(impressions[i]) for i in (at - 1, at))
+    return float(round(math.exp(low + share * (high - low)), 6))

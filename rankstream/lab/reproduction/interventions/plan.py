@@ -96,30 +96,19 @@ class Cell:
         loss = ", LambdaLoss" if self.loss == LAMBDA_LOSS else ""
         return f"{self.method}{loss}, {named}"
 
+    def key(self) -> str:
+        """What tells it from all others: names, and the settings of learners."""
+        settings: list[Any] = [plan_of(self), PRODUCTION, FIRST_CHANCE, self.hidden]
+        if self.method in ONLINE:
+            settings.append(learner_of(self, 1))
+        digest = f"{zlib.crc32(repr(settings).encode()):08x}"
+        return "/".join(map(str, (*asdict(self).values(), digest)))
+
     def interventions(self) -> list[int]:
         """Impressions after which the ranker is replaced."""
         if self.n_interventions == CONTINUOUS:
             return []
         return spread_over(self.n_interventions, FIRST, self.n_impressions)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of a cell."""
-
-    cell: Cell
-    fold: int
-    run: int
-
-    def key(self) -> str:
-        """What tells this run from all others: names, and the settings of learners."""
-        settings: list[Any] = [plan_of(self.cell), PRODUCTION, FIRST_CHANCE]
-        settings.append(self.cell.hidden)
-        if self.cell.method in ONLINE:
-            settings.append(learner_of(self.cell, 1))
-        digest = f"{zlib.crc32(repr(settings).encode()):08x}"
-        values = asdict(self.cell).values()
-        return "/".join(map(str, (*values, digest, self.fold, self.run)))
 
 
 PRODUCTION = PolicyPlan(
@@ -190,14 +179,3 @@ def cells_of(part: str, n_impressions: int) -> list[Cell]:
         return [Cell(part, AWARE, count, POLICY_GRADIENT, n) for count in (5, 50)]
     n = LONGEST * n_impressions
     return [Cell(part, PDGD, count, "", n) for count in (0, CONTINUOUS)]
-
-
-def jobs_of(cells: list[Cell], *, n_folds: int, n_runs: int) -> list[Job]:
-    """All runs, run by run, so that what is stopped early has all folds."""
-    return [
-        Job(cell, fold, run)
-        for run in range(n_runs)
-        for cell in cells
-        for fold in range(1, n_folds + 1)
-        if run < min(MOST_RUNS.get(each, n_runs) for each in (cell.part, cell.method))
-    ]

@@ -1,37 +1,52 @@
-"""What is printed and written of learning with interventions."""
+"""The table of chapter 10: runs, what is printed and written."""
 
+import argparse
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from rankstream.lab.closed_loops.policy_log import ESTIMATORS
 from rankstream.lab.closed_loops.policy_training import POLICY_GRADIENT
-from rankstream.lab.reproduction.interventions.claims import Claim, claims_of
-from rankstream.lab.reproduction.interventions.figures import Curves, Found, matched
+from rankstream.lab.reproduction.data import SPLITS, VALIDATION
+from rankstream.lab.reproduction.engine import Finished, Job, Output, Setup, Study
+from rankstream.lab.reproduction.figures import (
+    Claim,
+    Curves,
+    claims_table,
+    curves_of,
+    figure_of,
+    write_csv,
+)
+from rankstream.lab.reproduction.interventions.claims import Found, claims_of, matched
 from rankstream.lab.reproduction.interventions.plan import (
     CUTOFF,
     DECAY,
+    FIRST,
     LONG,
+    MOST_RUNS,
+    N_IMPRESSIONS,
+    N_RUNS,
     ONLINE,
+    PARTS,
     SHARP,
     SOFT,
     TABLE,
     Cell,
+    cells_of,
 )
 from rankstream.lab.reproduction.interventions.runs import (
+    FIGURES,
     LOGGING,
     ON_TRAINING,
     ORDER,
     TRAINED,
+    live_once,
 )
-from rankstream.lab.reproduction.line_picture import Lines, Point, line_picture
-from rankstream.lab.reproduction.summary import figure_of, write_csv
-from rankstream.lab.reproduction.tables import orderings_table
+from rankstream.lab.reproduction.picture import Lines, picture_of
 
 SHOWN = {
     TRAINED: "learned policy",
@@ -41,24 +56,90 @@ SHOWN = {
 }
 
 
-def report(name: str, found: Found, out: Path, console: Console, *, seed: int) -> None:
+class InterventionStudy(Study[Cell]):
+    """Estimators by interventions, beside online learners."""
+
+    file = f"{TABLE}.txt"
+    n_runs = N_RUNS
+    splits = (*SPLITS, VALIDATION)
+    live_once = staticmethod(live_once)
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        super().__init__(arguments)
+        wanted = arguments.impressions
+        if wanted is not None and wanted < FIRST:
+            raise ValueError(
+                f"--impressions must be at least {FIRST}, after which the first "
+                f"intervention comes; got {wanted}"
+            )
+
+    def setup(self, place: Path, largest_label: int) -> Setup:
+        """What all runs share."""
+        asked = self.arguments
+        return Setup(place, asked.normalisation, largest_label + 1, asked.seed)
+
+    def cells(self, setup: Setup, n_folds: int) -> list[Cell]:
+        """Those of the parts that were asked for."""
+        del setup, n_folds
+        n_impressions = self.arguments.impressions or N_IMPRESSIONS
+        parts = self.arguments.parts or PARTS
+        return [
+            cell
+            for part in PARTS
+            if part in parts
+            for cell in cells_of(part, n_impressions)
+        ]
+
+    def jobs(self, cells: list[Cell], *, n_folds: int, n_runs: int) -> list[Job[Cell]]:
+        """Fewer runs of what takes minutes."""
+        return [
+            job
+            for job in super().jobs(cells, n_folds=n_folds, n_runs=n_runs)
+            if all(
+                job.run < MOST_RUNS.get(each, n_runs)
+                for each in (job.cell.part, job.cell.method)
+            )
+        ]
+
+    def kind_of(self, job: Job[Cell]) -> str:
+        """What runs that take as long have in common."""
+        cell = job.cell
+        return f"{cell.part}/{cell.method}/{cell.loss}/{cell.n_interventions}"
+
+    def report(self, cells: list[Cell], found: Finished, output: Output) -> None:
+        """Tables, curves and claims."""
+        report(
+            {cell: curves_with_production(cell, found) for cell in cells},
+            output,
+            self.arguments.seed,
+        )
+
+
+def curves_with_production(cell: Cell, found: Finished) -> Curves:
+    """The runs of a cell, and what their production rankers were worth."""
+    curves = curves_of(cell, cell.n_impressions, found, FIGURES)
+    production = {"production": found.values(cell, "production")}
+    return curves._replace(of={**curves.of, **production})
+
+
+def report(found: Found, output: Output, seed: int) -> None:
     """Print tables and claims, and write both and the curves."""
     rows = [row for cell, curves in found.items() for row in _rows(cell, curves)]
-    write_csv(out / f"{TABLE}-curves.csv", rows)
+    write_csv(output.out / f"{TABLE}-curves.csv", rows)
     for title, panels in _pictures(found):
-        text = line_picture(f"{name}: {title}", panels, below="lists", is_log=True)
-        path = out / f"{TABLE}-{title.replace(' ', '-')}.svg"
-        path.write_text(text, encoding="utf-8")
+        text = picture_of(f"{output.name}: {title}", panels, below="lists", is_log=True)
+        output.draw(f"{TABLE}-{title.replace(' ', '-')}", text)
     for part in dict.fromkeys(cell.part for cell in found):
         shown = {cell: found[cell] for cell in found if cell.part == part}
-        console.print(_table(name, part, shown))
+        output.console.print(_table(output.name, part, shown))
     claims = claims_of(found)
     if claims:
-        write_csv(out / f"{TABLE}-claims.csv", [_claim_row(claim) for claim in claims])
-        console.print(orderings_table(claims, "claims"))
+        rows = [_claim_row(claim) for claim in claims]
+        write_csv(output.out / f"{TABLE}-claims.csv", rows)
+        output.console.print(claims_table(claims, "claims"))
     ratio = matched(found, rng=np.random.default_rng(seed))
     if ratio is not None:
-        console.print(
+        output.console.print(
             f"5 interventions reach {ratio.level:.4f} in {ratio.impressions:,} lists, "
             f"50 {_reached(ratio.earlier)}: {_times(ratio.ratio)} times as many "
             f"(95 %: {_times(ratio.low)} to {_times(ratio.high)})",
@@ -95,25 +176,19 @@ def _rows(cell: Cell, curves: Curves) -> list[dict[str, Any]]:
             "interventions": cell.n_interventions,
             "impressions": impressions,
             "runs": figure_of(curves.of[TRAINED][:, :, at]).n_runs,
-            "production": f"{figure_of(curves.production).mean:.6f}",
+            "production": f"{figure_of(curves.of['production']).mean:.6f}",
         }
         for what in SHOWN:
             figure = figure_of(curves.of[what][:, :, at])
-            row[what] = f"{figure.mean:.6f}"
-            row[f"{what}_deviation"] = f"{_spread(figure):.6f}"
-            row[f"{what}_error"] = f"{figure.error:.6f}"
+            within = figure._replace(deviation=figure.spread)
+            row |= within.columns(prefix=what)
         rows.append(row)
     return rows
 
 
-def _spread(figure: Any) -> float:
-    """Deviation of runs within folds."""
-    return float(figure.error * math.sqrt(max(figure.n_runs, 1)))
-
-
 def _table(name: str, part: str, shown: Found) -> Table:
     n_impressions = next(iter(shown)).n_impressions
-    production = figure_of(next(iter(shown.values())).production).mean
+    production = figure_of(next(iter(shown.values())).of["production"]).mean
     table = Table(
         title=f"{name}, {part}: NDCG@{CUTOFF} after {n_impressions:,} lists, from "
         f"{production:.4f} of the production ranker",
@@ -126,12 +201,8 @@ def _table(name: str, part: str, shown: Found) -> Table:
     for cell, curves in shown.items():
         figures = {what: figure_of(curves.end(what)) for what in SHOWN}
         learned = figures[TRAINED]
-        cells = [
-            f"{figure.mean:.4f}"
-            + ("" if math.isnan(figure.error) else f" ± {figure.error:.4f}")
-            for figure in figures.values()
-        ]
-        spread = _spread(learned)
+        cells = [figure.text(4) for figure in figures.values()]
+        spread = learned.spread
         cells.append("-" if math.isnan(spread) else f"{spread:.4f}")
         table.add_row(cell.label, *cells, str(learned.n_runs))
     return table
@@ -142,7 +213,7 @@ def _pictures(found: Found) -> list[tuple[str, dict[str, Lines]]]:
 
     def lines(is_shown: Callable[[Cell], bool], what: str = TRAINED) -> Lines:
         cells = [cell for cell in found if is_shown(cell)]
-        return {cell.label: _points(found[cell], what) for cell in cells}
+        return {cell.label: found[cell].points(what) for cell in cells}
 
     def estimates(cell: Cell) -> bool:
         return cell.part == SHARP and cell.loss == POLICY_GRADIENT
@@ -185,13 +256,3 @@ def _pictures(found: Found) -> list[tuple[str, dict[str, Lines]]]:
         for title, panels in every.items()
     }
     return [(title, panels) for title, panels in kept.items() if panels]
-
-
-def _points(curves: Curves, what: str) -> list[Point]:
-    points = []
-    for at, impressions in enumerate(curves.impressions):
-        figure = figure_of(curves.of[what][:, :, at])
-        spread = _spread(figure)
-        shown = spread if math.isfinite(spread) else 0.0
-        points.append(Point(float(impressions), figure.mean, shown))
-    return points

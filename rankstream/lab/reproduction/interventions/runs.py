@@ -1,8 +1,5 @@
 """One run: a production ranker, its users, and what is learned by each checkpoint."""
 
-import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,17 +8,20 @@ from models.click_models.trust_bias import TrustBiasModel, trust_bias_of
 from models.learners.pdgd import PdgdConfig
 from models.rankers.ranker import Ranker
 from models.rankers.registry import ranker_of
-from rankstream.lab.closed_loops.intervention_loop import InterventionLoop, Learning
+from rankstream.lab.closed_loops.delayed_pdgd_loop import ServedPdgdLoop
+from rankstream.lab.closed_loops.intervention_loop import (
+    InterventionLoop,
+    Learning,
+    production_ranker,
+    sharpened,
+)
 from rankstream.lab.closed_loops.performance import Conventions, Judge
 from rankstream.lab.closed_loops.policy_log import PolicyLog
 from rankstream.lab.closed_loops.policy_training import PolicyTrainer, scores_of
-from rankstream.lab.closed_loops.production import production_ranker, sharpened
 from rankstream.lab.closed_loops.registry import loop_of
-from rankstream.lab.closed_loops.served_pdgd_loop import ServedPdgdLoop
-from rankstream.lab.closed_loops.world import Floats, World
-from rankstream.lab.closed_loops.world_placements import WorldPlacements
-from rankstream.lab.reproduction.cost import SECONDS
+from rankstream.lab.closed_loops.world import Floats, World, WorldPlacements
 from rankstream.lab.reproduction.data import VALIDATION, world_of
+from rankstream.lab.reproduction.engine import Job, Result, Setup, checkpoints_of
 from rankstream.lab.reproduction.interventions.plan import (
     CONTINUOUS,
     CUTOFF,
@@ -29,11 +29,9 @@ from rankstream.lab.reproduction.interventions.plan import (
     ONLINE,
     PRODUCTION,
     Cell,
-    Job,
     learner_of,
     plan_of,
 )
-from rankstream.lab.reproduction.plan import checkpoints_of
 from streams.native.placing import placements_of_scores
 
 TRAINED, ORDER, LOGGING, ON_TRAINING = "trained", "order", "logging", "on_training"
@@ -43,32 +41,6 @@ FIGURES = (TRAINED, ORDER, LOGGING, ON_TRAINING)
 lists, and of the learned one on the queries that it learned from."""
 
 CONVENTIONS = Conventions(CUTOFF, "linear", purge=True)
-
-
-@dataclass(frozen=True)
-class Bed:
-    """What all runs share.
-
-    Parameters
-    ----------
-    place
-        Where prepared data lie; its name tells them from all others.
-    normalisation
-        Of features, within each query.
-    n_grades
-        Of the users' relevance.
-    seed
-        From which each run derives its own.
-    """
-
-    place: Path
-    normalisation: str
-    n_grades: int
-    seed: int
-
-    def key(self) -> str:
-        """What of it changes results."""
-        return f"{self.place.name}/{self.normalisation}/{self.n_grades}/{self.seed}"
 
 
 class _Scene(NamedTuple):
@@ -95,13 +67,12 @@ class Learner(Protocol):
         """What shows lists now, [n_parameters]."""
 
 
-def live_once(bed: Bed, job: Job) -> dict[str, Any]:
+def live_once(setup: Setup, job: Job[Cell]) -> Result:
     """One run: NDCG of all `FIGURES` by each checkpoint."""
-    begun = time.process_time()
-    seeds = np.random.SeedSequence([bed.seed, job.fold, job.run]).spawn(4)
+    seeds = np.random.SeedSequence([setup.seed, job.fold, job.run]).spawn(4)
     # Runs of all cells that share fold and number share their seeds: they are paired.
     production_rng, user_rng, training_rng, tie_rng = map(np.random.default_rng, seeds)
-    scene = _scene_of(bed, job, production_rng)
+    scene = _scene_of(setup, job, production_rng)
     learner = _learner_of(scene, job.cell, user_rng, training_rng)
     judges = [_PolicyJudge(scene.ranker, world) for world in (scene.test, scene.train)]
     found: dict[str, list[float]] = {name: [] for name in FIGURES}
@@ -114,21 +85,15 @@ def live_once(bed: Bed, job: Job) -> dict[str, Any]:
         found[ORDER].append(judges[0].order(learned, rng=tie_rng))
         found[LOGGING].append(judges[0].policy(learner.deployed()))
         found[ON_TRAINING].append(judges[1].policy(learned))
-    start = judges[0].policy(scene.production)
-    return {
-        "key": f"{bed.key()}/{job.key()}",
-        **found,
-        "production": start,
-        SECONDS: round(time.process_time() - begun, 3),
-    }
+    return {**found, "production": judges[0].policy(scene.production)}
 
 
-def _scene_of(bed: Bed, job: Job, rng: np.random.Generator) -> _Scene:
+def _scene_of(setup: Setup, job: Job[Cell], rng: np.random.Generator) -> _Scene:
     train, held_out, test = (
-        world_of(bed.place, job.fold, split, bed.normalisation)
+        world_of(setup.place, job.fold, split, setup.normalisation)
         for split in ("train", VALIDATION, "test")
     )
-    users = trust_bias_of(bed.n_grades, n_ranks=CUTOFF)
+    users = trust_bias_of(setup.grades, n_ranks=CUTOFF)
     hidden = job.cell.hidden
     kind = "neural" if hidden else "linear"
     ranker = ranker_of(kind, train.features.shape[1], hidden)

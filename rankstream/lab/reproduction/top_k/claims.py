@@ -11,11 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.lab.reproduction.summary import Difference, paired_difference
-from rankstream.lab.reproduction.top_k.figures import ARP, NDCG, Runs
-from rankstream.lab.reproduction.top_k.plan import LABELS, Cell
+from rankstream.lab.reproduction.figures import Claim, Difference, claimed_gap
+from rankstream.lab.reproduction.top_k.plan import ARP, LABELS, NDCG, Cell
 
 Floats = npt.NDArray[np.float64]
+Runs = Mapping[Cell, Floats]
+"""One metric of all runs of cells, [n_folds, n_runs] each; NaN where missing."""
 
 NEAR = {NDCG: 0.01, ARP: 0.1}
 """Differences that count for nothing."""
@@ -29,9 +30,6 @@ LEVEL = 0.95
 AWARE, NO_CUTOFF = "policy-aware", "no cutoff"
 AT_ONE = "oblivious, randomised", "affine, randomised"
 BIASED = "oblivious", "rerank", "affine"
-
-Claim = tuple[str, Difference, bool | None]
-"""What is claimed, by how much, whether it holds; None where runs do not tell."""
 
 
 def claims_over_cutoffs(
@@ -125,25 +123,18 @@ def claims_over_losses(
     """
     claims: list[Claim] = []
     for count, values in zip(counts, is_within, strict=True):
-        gap = _gap(values, np.full_like(values, LEVEL))
+        gap = claimed_gap(values, np.full_like(values, LEVEL))
         text = f"share of runs within 2 errors of the best, over {LEVEL:g}"
         text = f"{text}, after {count:,} clicks"
-        claims.append((text, gap, _told(gap, holds=gap.value >= -2.0 * gap.error)))
+        claims.append(Claim(text, gap, _told(gap, holds=gap.value >= -2.0 * gap.error)))
     after = f"after {counts[-1]:,} clicks"
-    gap = _gap(lost[-1], np.zeros_like(lost[-1]))
+    gap = claimed_gap(lost[-1], np.zeros_like(lost[-1]))
     text = f"the selected loss lacks no DCG@5 {after}"
-    claims.append((text, gap, _told(gap, holds=gap.value <= NEAR_DCG)))
-    gap = _gap(gained, np.zeros_like(gained))
+    claims.append(Claim(text, gap, _told(gap, holds=gap.value <= NEAR_DCG)))
+    gap = claimed_gap(gained, np.zeros_like(gained))
     text = f"the selected loss above one drawn at random, DCG@5 {after}"
-    claims.append((text, gap, _told(gap, holds=gap.value - 2.0 * gap.error > 0.0)))
+    claims.append(Claim(text, gap, _told(gap, holds=gap.value - 2.0 * gap.error > 0.0)))
     return claims
-
-
-def _gap(one: Floats, other: Floats) -> Difference:
-    """Mean of differences of paired runs; one pair alone has no error."""
-    gap = paired_difference(one, other)
-    n_pairs = int(np.isfinite(one - other).sum())
-    return gap if n_pairs > 1 else gap._replace(error=math.nan)
 
 
 def _told(gap: Difference, *, holds: bool) -> bool | None:
@@ -162,15 +153,15 @@ class _Said:
         self._metric = metric
 
     def near(self, text: str, one: Floats, other: Floats) -> None:
-        gap = _gap(one, other)
+        gap = claimed_gap(one, other)
         self._add(text, gap, holds=abs(gap.value) <= self._slack(gap))
 
     def no_worse(self, text: str, one: Floats, other: Floats) -> None:
-        gap = _gap(one, other)
+        gap = claimed_gap(one, other)
         self._add(text, gap, holds=gap.value >= -self._slack(gap))
 
     def above(self, text: str, one: Floats, other: Floats) -> None:
-        gap = _gap(one, other)
+        gap = claimed_gap(one, other)
         self._add(text, gap, holds=gap.value - 2.0 * gap.error > 0.0)
 
     def _slack(self, gap: Difference) -> float:
@@ -178,4 +169,4 @@ class _Said:
 
     def _add(self, text: str, gap: Difference, *, holds: bool) -> None:
         text = f"{self._metric.upper()}: {text}"
-        self.claims.append((text, gap, _told(gap, holds=holds)))
+        self.claims.append(Claim(text, gap, _told(gap, holds=holds)))

@@ -5,10 +5,12 @@ from dataclasses import asdict, dataclass
 
 TOP_K, LOSSES = "top-k", "losses"
 
-TABLES = TOP_K, LOSSES
 
 N_RUNS = 10
 """Of each fold, where nothing else is asked for."""
+
+NDCG, ARP = "ndcg", "arp"
+"""Metrics of a ranker on test queries, as results name them."""
 
 METRIC_CUTOFF = 5
 """Ranks that DCG and NDCG count."""
@@ -94,6 +96,11 @@ class Cell:
     loss: str
     logging: Logging
 
+    def key(self) -> str:
+        """What tells it from all others."""
+        parts = self.estimator, self.loss, *asdict(self.logging).values()
+        return "/".join(map(str, parts))
+
     @property
     def label(self) -> str:
         """What tables and pictures call the estimator."""
@@ -103,21 +110,6 @@ class Cell:
             return "no cutoff"
         is_plain = self.estimator == "policy-aware" or not self.logging.is_randomised
         return self.estimator if is_plain else f"{self.estimator}, randomised"
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of a cell."""
-
-    cell: Cell
-    fold: int
-    run: int
-
-    def key(self) -> str:
-        """What tells this run from all others."""
-        cell = self.cell
-        parts = cell.estimator, cell.loss, *asdict(cell.logging).values()
-        return "/".join(map(str, (*parts, self.fold, self.run)))
 
 
 NOTHING = Logging(WHOLE, is_randomised=False, n_clicks=0)
@@ -171,17 +163,4 @@ def references(loss: str, n_clicks: int) -> list[Cell]:
         Cell(PRODUCTION, loss, NOTHING),
         Cell("oblivious", loss, whole),
         Cell(LABELS, loss, NOTHING),
-    ]
-
-
-def jobs_of(cells: list[Cell], *, n_folds: int, n_runs: int) -> list[Job]:
-    """All runs, a run of all cells and folds after the other.
-
-    What is stopped early has fewer runs, and all cells.
-    """
-    return [
-        Job(cell, fold, run)
-        for run in range(n_runs)
-        for fold in range(1, n_folds + 1)
-        for cell in cells
     ]

@@ -1,10 +1,7 @@
 """One run: a production ranker, clicks on what it showed, what is learned of them."""
 
-import time
 import zlib
-from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,23 +10,27 @@ import numpy.typing as npt
 from models.evaluation.relevant_position import average_relevant_position
 from models.losses.selection import select
 from models.training.query_chunk import QueryChunk
+from rankstream.lab.closed_loops.intervention_loop import queries_of
 from rankstream.lab.closed_loops.performance import Conventions, Judge
 from rankstream.lab.closed_loops.world import World
 from rankstream.lab.reproduction.data import SPLITS, VALIDATION, world_of
+from rankstream.lab.reproduction.engine import Job, Result, Setup
+from rankstream.lab.reproduction.top_k.clicks import (
+    ClickSums,
+    Shown,
+    click_chances,
+    drawn_clicks,
+    estimated_chunk,
+    labelled_chunk,
+    ranks_of,
+    shown_by,
+)
 from rankstream.lab.reproduction.top_k.fitting import (
     SETTINGS,
     Fitted,
     dcg_of_queries,
     fitted,
     tuned,
-)
-from rankstream.lab.reproduction.top_k.logged_clicks import (
-    ClickSums,
-    Shown,
-    click_chances,
-    drawn_clicks,
-    ranks_of,
-    shown_by,
 )
 from rankstream.lab.reproduction.top_k.plan import (
     CANDIDATES,
@@ -39,13 +40,8 @@ from rankstream.lab.reproduction.top_k.plan import (
     PRODUCTION,
     PRODUCTION_LOSS,
     SELECTED,
-    Job,
+    Cell,
     logging_seed,
-)
-from rankstream.lab.reproduction.top_k.values import (
-    estimated_chunk,
-    labelled_chunk,
-    queries_of,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -57,32 +53,10 @@ VALIDATION_SHARE = 0.15
 """Clicks on validation queries, over those on training queries."""
 
 
-@dataclass(frozen=True)
-class Bed:
-    """What all runs share.
-
-    Parameters
-    ----------
-    place
-        Where prepared data lie; its name tells them from all others.
-    normalisation
-        Of features, within each query.
-    relevant_from
-        The least label that is relevant.
-    seed
-        From which each run derives its own.
-    """
-
-    place: Path
-    normalisation: str
-    relevant_from: int
-    seed: int
-
-    def key(self) -> str:
-        """What of it changes results."""
-        what = f"{self.place.name}/{self.normalisation}/{self.relevant_from}"
-        settings = repr((*SETTINGS, LEAST, PRODUCTION_SHARE, VALIDATION_SHARE))
-        return f"{what}/{self.seed}/{zlib.crc32(settings.encode()):08x}"
+def settings_digest() -> str:
+    """Of the settings of rankers, which are the same for all cells."""
+    settings = repr((*SETTINGS, LEAST, PRODUCTION_SHARE, VALIDATION_SHARE))
+    return f"{zlib.crc32(settings.encode()):08x}"
 
 
 class Fold(NamedTuple):
@@ -94,26 +68,20 @@ class Fold(NamedTuple):
 
 
 @lru_cache(maxsize=5)
-def fold_of(bed: Bed, fold: int) -> Fold:
+def fold_of(setup: Setup, fold: int) -> Fold:
     """The splits of a fold."""
     found = []
     for split in (*SPLITS, VALIDATION):
-        world = world_of(bed.place, fold, split, bed.normalisation)
-        labels = (world.labels >= bed.relevant_from).astype(np.int64)
+        world = world_of(setup.place, fold, split, setup.normalisation)
+        labels = (world.labels >= setup.grades).astype(np.int64)
         found.append(World(world.features, labels, world.offsets))
     return Fold(*found)
 
 
-def live_once(bed: Bed, job: Job) -> dict[str, Any]:
-    """One run: what a ranker is worth on test queries, and what it took."""
-    started_s = time.process_time()
-    found = selected(bed, job) if job.cell.loss == SELECTED else learned(bed, job)
-    return {
-        "key": f"{bed.key()}/{job.key()}",
-        "kind": kind_of(job),
-        **found,
-        "seconds": time.process_time() - started_s,
-    }
+def live_once(setup: Setup, job: Job[Cell]) -> Result:
+    """One run: what a ranker is worth on test queries."""
+    found = selected if job.cell.loss == SELECTED else learned
+    return {"kind": kind_of(job), **found(setup, job)}
 
 
 def worth(
@@ -126,43 +94,43 @@ def worth(
     return {"ndcg": judge.held_out(scores, rng=rng), "arp": position}
 
 
-def learned(bed: Bed, job: Job) -> dict[str, Any]:
+def learned(setup: Setup, job: Job[Cell]) -> Result:
     """What a cell's ranker is worth, and the epochs that it took."""
-    fold = fold_of(bed, job.fold)
-    found = Fitted(production_weights(bed, job.fold, job.run), 0)
+    fold = fold_of(setup, job.fold)
+    found = Fitted(production_weights(setup, job.fold, job.run), 0)
     if job.cell.estimator != PRODUCTION:
         if job.cell.estimator == LABELS:
             chunks = {"": labelled_chunk(fold.train)}
             judged = labelled_chunk(fold.validation)
         else:
-            chunks, judged = logged_chunks(bed, job, found.weights)
-        found = tuned(job.cell.loss, chunks, judged, seed=_order_seed(bed, job))
+            chunks, judged = logged_chunks(setup, job, found.weights)
+        found = tuned(job.cell.loss, chunks, judged, seed=_order_seed(setup, job))
     return {
         "epochs": found.epochs,
         "setting": found.setting,
-        **worth(found.weights, fold.test, rng=_rng(bed, job, "ties")),
+        **worth(found.weights, fold.test, rng=_rng(setup, job, "ties")),
     }
 
 
-def selected(bed: Bed, job: Job) -> dict[str, Any]:
+def selected(setup: Setup, job: Job[Cell]) -> Result:
     """Rankers by each candidate of the losses, and the one that clicks choose.
 
     Each has its NDCG on test queries, and DCG on validation queries as it is estimated
     from clicks and as it is: both in clicks of users who look at all documents.
     """
-    fold = fold_of(bed, job.fold)
-    production = production_weights(bed, job.fold, job.run)
-    trainings, held_out = logged_chunks(bed, job, production)
+    fold = fold_of(setup, job.fold)
+    production = production_weights(setup, job.fold, job.run)
+    trainings, held_out = logged_chunks(setup, job, production)
     truth = labelled_chunk(fold.validation, as_clicks=True)
     found: dict[str, dict[str, Any]] = {}
     estimated: dict[str, Floats] = {}
     for loss in CANDIDATES:
-        each = tuned(loss, trainings, held_out, seed=_order_seed(bed, job))
+        each = tuned(loss, trainings, held_out, seed=_order_seed(setup, job))
         estimated[loss] = dcg_of_queries(each.weights, held_out)
         found[loss] = {
             "epochs": each.epochs,
             "setting": each.setting,
-            **worth(each.weights, fold.test, rng=_rng(bed, job, "ties")),
+            **worth(each.weights, fold.test, rng=_rng(setup, job, "ties")),
             "true": float(dcg_of_queries(each.weights, truth).mean()),
         }
     chosen = select(estimated, held_out.weights)
@@ -180,20 +148,20 @@ def selected(bed: Bed, job: Job) -> dict[str, Any]:
     }
 
 
-def _order_seed(bed: Bed, job: Job) -> int:
-    return int(_rng(bed, job, "order").integers(2**31))
+def _order_seed(setup: Setup, job: Job[Cell]) -> int:
+    return int(_rng(setup, job, "order").integers(2**31))
 
 
 @lru_cache(maxsize=50)
-def production_weights(bed: Bed, fold: int, run: int) -> Floats:
+def production_weights(setup: Setup, fold: int, run: int) -> Floats:
     """A ranker trained from the labels of a few queries, [n_features].
 
     The same for all cells of a fold and run.
     """
-    rng = np.random.default_rng([bed.seed, fold, run])
-    worlds = fold_of(bed, fold)
+    rng = np.random.default_rng([setup.seed, fold, run])
+    worlds = fold_of(setup, fold)
     few = [
-        labelled_chunk(queries_of(world, _some_queries(world, rng)))
+        labelled_chunk(queries_of(world, _some_queries(world, rng))[0])
         for world in (worlds.train, worlds.validation)
     ]
     seed = int(rng.integers(2**31))
@@ -215,14 +183,14 @@ def _some_queries(world: World, rng: np.random.Generator) -> npt.NDArray[np.int6
 
 
 def logged_chunks(
-    bed: Bed, job: Job, production: Floats
+    setup: Setup, job: Job[Cell], production: Floats
 ) -> tuple[dict[str, QueryChunk], QueryChunk]:
     """Training queries with what an estimator makes of clicks, by how it is clipped.
 
     And validation queries, of which nothing is clipped. `production` [n_features] are
     the weights of what logged.
     """
-    fold, cell = fold_of(bed, job.fold), job.cell
+    fold, cell = fold_of(setup, job.fold), job.cell
     is_clipped = cell.estimator == "policy-aware"
     least = LEAST if is_clipped else {"": 0.0}
 
@@ -234,7 +202,7 @@ def logged_chunks(
             click_chances(world.labels > 0),
             world.offsets,
             share * cell.logging.n_clicks,
-            rng=_rng(bed, job, f"{name}/{logging_seed(cell.logging)}"),
+            rng=_rng(setup, job, f"{name}/{logging_seed(cell.logging)}"),
         )
 
     trained_on = logged(fold.train, 1.0, "train")
@@ -246,13 +214,13 @@ def logged_chunks(
     return training, estimated_chunk(cell.estimator, fold.validation, *judged_by)
 
 
-def _rng(bed: Bed, job: Job, what: str) -> np.random.Generator:
+def _rng(setup: Setup, job: Job[Cell], what: str) -> np.random.Generator:
     """Draws of one thing, the same for all cells of a fold and run."""
     letters = list(what.encode())
-    return np.random.default_rng([bed.seed, job.fold, job.run, *letters])
+    return np.random.default_rng([setup.seed, job.fold, job.run, *letters])
 
 
-def kind_of(job: Job) -> str:
+def kind_of(job: Job[Cell]) -> str:
     """Jobs of one kind take about as long."""
     cell = job.cell
     return f"{cell.loss}/{cell.estimator}/{cell.logging.cutoff}"

@@ -5,9 +5,13 @@ import pytest
 
 from models.bias.trust import estimate_trust
 from rankstream.lab.benchmarks import curves
-from rankstream.lab.benchmarks.curves import N_ITEMS, N_RANKS, planted_sums
-from rankstream.lab.benchmarks.curves_rival import fit_raw, raw_views
-from rankstream.lab.benchmarks.propensities import table
+from rankstream.lab.benchmarks.curves import (
+    N_ITEMS,
+    N_RANKS,
+    fit_raw,
+    planted_sums,
+    raw_views,
+)
 
 
 def test_raw_sessions_and_their_sums_have_the_same_curve() -> None:
@@ -42,12 +46,3 @@ def test_a_quick_run_has_every_figure() -> None:
     assert len(figures) == 5
     assert all(figure["ratio"] is not None for figure in figures)
     assert "2,000 non-zero rows" in figures[0]["name"]
-
-
-def test_the_table_of_weights_has_every_case() -> None:
-    """Exact, counted and computed, of both spreads."""
-    rows = table(n_draws=3)
-
-    assert rows.row_count == 2 * 7
-    assert next(iter(rows.columns[2].cells)) == "1.000"
-    assert next(iter(rows.columns[3].cells)) == "0.000"

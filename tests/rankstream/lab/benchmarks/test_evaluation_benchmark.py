@@ -5,9 +5,10 @@ import pytest
 
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, preferences
 from models.interleaving.probabilistic import assignment_shares, expected_signs
-from rankstream.lab.benchmarks.evaluation import cases_of, measure
-from rankstream.lab.benchmarks.evaluation_rival import (
+from rankstream.lab.benchmarks.evaluation import (
+    cases_of,
     listing_preferences,
+    measure,
     sampled_preferences,
     vectorised_preferences,
 )

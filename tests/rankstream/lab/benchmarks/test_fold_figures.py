@@ -5,27 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.lab.benchmarks import pipeline_start
-from rankstream.lab.benchmarks.first_fold import main
-from rankstream.lab.benchmarks.fold_log import (
-    ONE_PARTITION,
-    folded_records,
-    in_fresh_process,
-    resident,
-)
-from rankstream.lab.benchmarks.memory import ERA_DAYS, PEAK_DAYS, Day, growth, long_run
-from rankstream.lab.benchmarks.pipeline_compared import compared_figure
-from rankstream.lab.benchmarks.pipeline_figures import FIGURES, RESTART, needs_services
-from rankstream.lab.benchmarks.pipeline_memory import list_bytes, pairs_of
-from rankstream.lab.benchmarks.pipeline_repeats import (
+from rankstream.lab.benchmarks.harness import (
     Run,
     cost_figure,
+    in_fresh_process,
+    resident,
     standing,
     throughput_figure,
 )
-from rankstream.lab.benchmarks.pipeline_start import start_s
-from rankstream.lab.benchmarks.pipeline_state import query_bytes, written_state
-from rankstream.lab.benchmarks.workload import Workload
+from rankstream.lab.benchmarks.memory import (
+    ERA_DAYS,
+    PEAK_DAYS,
+    Day,
+    growth,
+    list_bytes,
+    long_run,
+    pairs_of,
+)
+from rankstream.lab.benchmarks.pipeline import FIGURES, first_start, needs_services
+from rankstream.lab.benchmarks.pipeline.first_start import main, start_s
+from rankstream.lab.benchmarks.pipeline.local import compared_figure
+from rankstream.lab.benchmarks.pipeline.state import query_bytes, written_state
+from rankstream.lab.benchmarks.workload import ONE_PARTITION, Workload, folded_records
 from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED
 
@@ -64,7 +65,7 @@ def test_a_broker_is_started_only_where_a_figure_needs_one() -> None:
 
     assert len(without) == 8
     assert not needs_services(without)
-    assert needs_services([*without, RESTART])
+    assert needs_services([*without, "restart"])
 
 
 def test_every_list_is_credited_where_rankers_are_compared() -> None:
@@ -122,9 +123,9 @@ def test_seconds_of_a_process_are_those_of_the_processors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that fails gives none."""
-    monkeypatch.setattr(pipeline_start, "CHILD", "platform")
+    monkeypatch.setattr(first_start, "CHILD", "platform")
     assert start_s(tmp_path) > 0.0
-    monkeypatch.setattr(pipeline_start, "CHILD", "no_such_module")
+    monkeypatch.setattr(first_start, "CHILD", "no_such_module")
     with pytest.raises(subprocess.CalledProcessError):
         start_s(tmp_path)
 

@@ -5,8 +5,8 @@ import pytest
 
 from models.click_models.cascade import cascade_of
 from models.learners.reversed_pairs import PLAIN, logged_pair_coefficients
-from rankstream.lab.benchmarks.pdgd import generated_world, measure
-from rankstream.lab.benchmarks.pdgd_rival import (
+from rankstream.lab.benchmarks.learners import generated_world, measure_pdgd
+from rankstream.lab.benchmarks.learners_rival import (
     document_coefficients,
     live_in_numpy,
 )
@@ -48,7 +48,7 @@ def test_the_rival_learns() -> None:
 
 def test_a_quick_measurement_has_the_shape_of_a_figure() -> None:
     """One object with every field that the command prints."""
-    (figure,) = measure(quick=True)
+    (figure,) = measure_pdgd(quick=True)
 
     assert set(figure) == {"name", "value", "unit", "rival", "ratio", "goal", "floor"}
     assert figure["ratio"] == pytest.approx(figure["value"] / figure["rival"])

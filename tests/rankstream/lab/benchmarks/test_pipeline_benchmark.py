@@ -4,11 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.lab.benchmarks.pipeline import FULL, MAKERS
-from rankstream.lab.benchmarks.pipeline_figures import FIGURES, RESTART, chosen_figures
-from rankstream.lab.benchmarks.pipeline_local import local_figure
-from rankstream.lab.benchmarks.pipeline_logs import KeptLog, Part, Progress, part_of
-from rankstream.lab.benchmarks.pipeline_repeats import (
+from rankstream.lab.benchmarks.harness import (
     SPARE,
     Figure,
     Lasting,
@@ -16,6 +12,10 @@ from rankstream.lab.benchmarks.pipeline_repeats import (
     in_turns,
     throughput_figure,
 )
+from rankstream.lab.benchmarks.pipeline import FIGURES, chosen_figures
+from rankstream.lab.benchmarks.pipeline.local import local_figure
+from rankstream.lab.benchmarks.pipeline.logs import KeptLog, Part, Progress, part_of
+from rankstream.lab.benchmarks.pipeline.measure import FULL, MAKERS
 from rankstream.lab.benchmarks.workload import Workload
 from rankstream.wire.events import DETERMINISTIC
 
@@ -172,8 +172,8 @@ def test_the_long_figures_run_only_when_named() -> None:
 
     assert short
     assert short == [name for name, row in FIGURES.items() if not row.is_long]
-    assert RESTART not in short
-    assert chosen_figures([RESTART, "logged"]) == ["logged", RESTART]
+    assert "restart" not in short
+    assert chosen_figures(["restart", "logged"]) == ["logged", "restart"]
 
 
 def test_a_figure_that_does_not_exist_is_refused() -> None:

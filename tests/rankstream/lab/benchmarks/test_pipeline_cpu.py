@@ -12,11 +12,11 @@ import pytest
 from deploy.broker import Broker
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
-from rankstream.lab.benchmarks.pipeline import FoldRuns
-from rankstream.lab.benchmarks.pipeline_bed import Bed, BenchmarkFailed
-from rankstream.lab.benchmarks.pipeline_cpu import Meter, Usage, what_binds
-from rankstream.lab.benchmarks.pipeline_logs import Part
-from rankstream.lab.benchmarks.pipeline_stock import StockRuns
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed
+from rankstream.lab.benchmarks.pipeline.logs import Part
+from rankstream.lab.benchmarks.pipeline.measure import FoldRuns
+from rankstream.lab.benchmarks.pipeline.meter import Meter, Usage, what_binds
+from rankstream.lab.benchmarks.pipeline.stock import StockRuns
 from rankstream.lab.benchmarks.workload import Workload
 from rankstream.settings import load_settings
 from rankstream.wire.events import DETERMINISTIC

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from producers.topic_reader import TopicReader
-from rankstream.lab.benchmarks.pipeline_bed import Bed, BenchmarkFailed
-from rankstream.lab.benchmarks.pipeline_end import (
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed
+from rankstream.lab.benchmarks.pipeline.logs import (
     LOOK_S,
     TAIL_RECORDS,
     Offsets,
     ResumePositions,
     await_positions,
+    preload,
 )
-from rankstream.lab.benchmarks.pipeline_logs import preload
 from rankstream.lab.benchmarks.workload import Workload, canonical_records
 from rankstream.wire.events import DETERMINISTIC
 from rankstream.wire.topics import EVENTS, full_name

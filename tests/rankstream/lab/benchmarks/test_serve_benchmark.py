@@ -11,11 +11,19 @@ import pytest
 import uvicorn
 
 from deploy.process import free_port
-from rankstream.lab.benchmarks import serve_bare
-from rankstream.lab.benchmarks import serve_beside as beside
-from rankstream.lab.benchmarks.http_load import Load, load
-from rankstream.lab.benchmarks.serve import TOGETHER, Turn, figures_of, works
-from rankstream.lab.benchmarks.serve_beside import Beside, beside_figures, peak_mib
+from rankstream.lab.benchmarks.harness import peak_mib
+from rankstream.lab.benchmarks.serve import rival
+from rankstream.lab.benchmarks.serve.clients import Load, load
+from rankstream.lab.benchmarks.serve.rates import (
+    TOGETHER,
+    Beside,
+    Running,
+    Turn,
+    beside_figures,
+    beside_figures_of,
+    figures_of,
+    works,
+)
 from rankstream.operations.serving.application import parts_of
 from rankstream.operations.serving.server import configuration
 from rankstream.ranker import Ranker
@@ -60,7 +68,7 @@ def test_every_answer_is_counted_and_every_event_arrives(
 def test_the_rival_takes_the_same_bodies(tmp_path: Path) -> None:
     """And answers all of them."""
     port = free_port()
-    server = uvicorn.Server(serve_bare.configuration(port))
+    server = uvicorn.Server(rival.configuration(port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     until(lambda: server.started)
@@ -77,12 +85,12 @@ def test_the_rival_takes_the_same_bodies(tmp_path: Path) -> None:
 
 def test_the_rival_has_our_options_and_nothing_more() -> None:
     """Or it would pay for what ours leaves out."""
-    ours, bare = configuration(parts_of(settings_of())), serve_bare.configuration(1)
+    ours, bare = configuration(parts_of(settings_of())), rival.configuration(1)
     for name in ("loop", "ws", "access_log", "proxy_headers", "server_header",
                  "timeout_keep_alive", "backlog", "date_header"):  # fmt: skip
         assert getattr(ours, name) == getattr(bare, name), name
     bare.load()
-    assert bare.loaded_app is serve_bare.application
+    assert bare.loaded_app is rival.application
 
 
 def test_good_clients_are_measured_beside_attackers(
@@ -91,7 +99,7 @@ def test_good_clients_are_measured_beside_attackers(
     """Every good request is answered, and every attack refused."""
     path = tmp_path / "requests"
     path.write_text("\n".join(each.hex() for each in works()[1].requests))
-    slow, peak = beside_figures("click", ours.port, os.getpid(), path, 0.2, 1)
+    slow, peak = beside_figures("click", Running(ours.port, os.getpid()), path, 0.2, 1)
     assert slow["faults"] == peak["faults"] == []
     assert slow["value"] > 0.0
     assert peak["value"] == pytest.approx(peak_mib(os.getpid()), rel=0.5)
@@ -104,7 +112,7 @@ def test_a_figure_beside_attackers_is_void_where_one_succeeds() -> None:
         Load(30.0, 0.02, 90, 0, 0.9),
         Beside(Load(30.0, 0.01, 90, 0, 0), 99, {}),
     )
-    slow, peak = beside.figures_of("x", [(Beside(good, 120.0, {"413": 9}), alone)])
+    slow, peak = beside_figures_of("x", [(Beside(good, 120.0, {"413": 9}), alone)])
     assert (slow["value"], slow["rival"]) == pytest.approx((20.0, 10.0))
     assert (slow["ratio"], slow["faults"]) == (pytest.approx(2.0), [])
     assert (peak["value"], peak["rival"]) == (120.0, 99)
@@ -113,7 +121,7 @@ def test_a_figure_beside_attackers_is_void_where_one_succeeds() -> None:
         Beside(good._replace(n_refused=1), 120.0, {"413": 9}),
         Beside(good, 120.0, {}),
     ):
-        assert beside.figures_of("x", [(turn, alone)])[0]["ratio"] is None
+        assert beside_figures_of("x", [(turn, alone)])[0]["ratio"] is None
 
 
 def test_a_figure_is_void_where_the_broker_has_something_else() -> None:

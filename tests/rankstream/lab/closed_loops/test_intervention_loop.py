@@ -10,6 +10,7 @@ from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.registry import ranker_of
+from rankstream.lab.closed_loops.delayed_pdgd_loop import ServedPdgdLoop
 from rankstream.lab.closed_loops.intervention_loop import (
     InterventionLoop,
     Learning,
@@ -23,7 +24,6 @@ from rankstream.lab.closed_loops.policy_training import (
     scores_of,
 )
 from rankstream.lab.closed_loops.registry import loop_of
-from rankstream.lab.closed_loops.served_pdgd_loop import ServedPdgdLoop
 from rankstream.lab.closed_loops.world import any_query
 from tests.rankstream.lab.closed_loops.kept_trainer import KeptTrainer
 from tests.rankstream.lab.closed_loops.worlds import USERS, learnable_world
@@ -193,7 +193,7 @@ def _rng_after(loop: ServedPdgdLoop) -> np.random.Generator:
 
 def _lists_with_clicks(loop, n_lists, rng):
     """Lists of a loop and their clicks, drawn once more by the same numbers."""
-    scores = loop._scores.copy()
+    scores = loop._served.copy()
     shown = loop.run(n_lists)
     found = []
     for row in shown:

@@ -85,8 +85,12 @@ def test_long_lists_hold_every_document_once() -> None:
 def test_runs_cut_anywhere_give_the_same_bits() -> None:
     """Impressions lived through at once or in pieces are the same."""
     world, users = small_world(7, 3), cascade_of("informational", 3)
-    whole = LinearPdgdLoop(world, users, cutoff=5, rng=np.random.default_rng(1))
-    parts = LinearPdgdLoop(world, users, cutoff=5, rng=np.random.default_rng(1))
+    whole = LinearPdgdLoop(
+        PdgdConfig(7), world, users, cutoff=5, rng=np.random.default_rng(1)
+    )
+    parts = LinearPdgdLoop(
+        PdgdConfig(7), world, users, cutoff=5, rng=np.random.default_rng(1)
+    )
 
     at_once = whole.run(500)
     pieces = np.concatenate([parts.run(n) for n in (1, 0, 299, 200)])
@@ -100,9 +104,9 @@ def test_runs_cut_anywhere_give_the_same_bits() -> None:
 def test_the_loop_learns_what_the_learner_learns(n_features: int) -> None:
     """Its lists, told to a learner one by one, lead to the same parameters."""
     world = small_world(n_features)
-    loop = LinearPdgdLoop(world, SURE, cutoff=7, rng=np.random.default_rng(2))
-    loop.set_rate(2.0, decay=0.999)
-    learner = PdgdLearner(PdgdConfig(n_features, learning_rate=2.0, decay=0.999))
+    config = PdgdConfig(n_features, learning_rate=2.0, decay=0.999)
+    loop = LinearPdgdLoop(config, world, SURE, cutoff=7, rng=np.random.default_rng(2))
+    learner = PdgdLearner(config)
     for query, *shown in loop.run(2_000).tolist():
         rows = np.array([row for row in shown if row >= 0])
         span = slice(world.offsets[query], world.offsets[query + 1])
@@ -135,13 +139,17 @@ def test_clicks_in_the_loop_follow_the_click_model() -> None:
 def test_worlds_that_contradict_themselves_raise() -> None:
     """Empty queries, short labels and labels outside the users' grades."""
     world = small_world(n_grades=3)
-    rng = np.random.default_rng(0)
+    bare, short = np.array([0, 0, 59]), world.labels[1:]
+
+    def loop(world: World, cutoff: int = 10) -> LinearPdgdLoop:
+        rng = np.random.default_rng(0)
+        return LinearPdgdLoop(PdgdConfig(6), world, SURE, cutoff=cutoff, rng=rng)
 
     with pytest.raises(ValueError, match="grades 0 to 1 of the click model"):
-        LinearPdgdLoop(world, SURE, rng=rng)
+        loop(world)
     with pytest.raises(ValueError, match="every query must have documents"):
-        LinearPdgdLoop(world._replace(offsets=np.array([0, 0, 59])), SURE, rng=rng)
+        loop(world._replace(offsets=bare))
     with pytest.raises(ValueError, match="every query must have documents"):
-        LinearPdgdLoop(world._replace(labels=world.labels[1:]), SURE, rng=rng)
+        loop(world._replace(labels=short))
     with pytest.raises(ValueError, match="cutoff must be at least 1"):
-        LinearPdgdLoop(small_world(), SURE, cutoff=0, rng=rng)
+        loop(small_world(), cutoff=0)

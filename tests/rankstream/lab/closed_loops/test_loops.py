@@ -16,12 +16,12 @@ from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.pl_rank import PlRankConfig, PlRankLearner
 from models.learners.registry import LEARNERS
 from models.rankers.registry import ranker_of
+from rankstream.lab.closed_loops.delayed_pdgd_loop import LaggingLoop
 from rankstream.lab.closed_loops.duel_loop import DuelLoop
-from rankstream.lab.closed_loops.example_loop import ExampleLoop
-from rankstream.lab.closed_loops.lag_loop import LaggingLoop
 from rankstream.lab.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from rankstream.lab.closed_loops.pair_loop import PairLoop
 from rankstream.lab.closed_loops.performance import Conventions, Judge
+from rankstream.lab.closed_loops.ranker_loop import ExampleLoop
 from rankstream.lab.closed_loops.registry import loop_of
 from rankstream.lab.closed_loops.world import World
 

@@ -9,8 +9,7 @@ from models.estimators.registry import estimator_of
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.lab.closed_loops.performance import Conventions, Judge
 from rankstream.lab.closed_loops.policy_log import ESTIMATORS, PolicyLog, show_lists
-from rankstream.lab.closed_loops.world import World
-from rankstream.lab.closed_loops.world_placements import WorldPlacements
+from rankstream.lab.closed_loops.world import World, WorldPlacements
 from tests.rankstream.lab.closed_loops.worlds import USERS, learnable_world
 
 WORLD = learnable_world(6, 1)

@@ -5,6 +5,12 @@ import pytest
 
 from models.losses.registry import LOSSES
 from models.rankers.registry import ranker_of
+from rankstream.lab.closed_loops.intervention_loop import (
+    chance_of_first,
+    production_ranker,
+    queries_of,
+    sharpened,
+)
 from rankstream.lab.closed_loops.policy_training import (
     LAMBDA_LOSS,
     PolicyPlan,
@@ -12,14 +18,7 @@ from rankstream.lab.closed_loops.policy_training import (
     ValuedQueries,
     scores_of,
 )
-from rankstream.lab.closed_loops.production import (
-    chance_of_first,
-    production_ranker,
-    queries_of,
-    sharpened,
-)
-from rankstream.lab.closed_loops.world import World
-from rankstream.lab.closed_loops.world_placements import WorldPlacements
+from rankstream.lab.closed_loops.world import World, WorldPlacements
 from tests.rankstream.lab.closed_loops.kept_trainer import KeptTrainer
 from tests.rankstream.lab.closed_loops.worlds import USERS, learnable_world
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from rankstream.lab.benchmarks.pipeline_figures import FIGURES
-from rankstream.lab.benchmarks.pipeline_repeats import (
+from rankstream.lab.benchmarks.harness import (
     Run,
     cost_figure,
     throughput_figure,
 )
+from rankstream.lab.benchmarks.pipeline import FIGURES
 from rankstream.lab.commands import bench
 from rankstream.lab.commands.bench import ON_ONE_CORE, THREAD_COUNTS, table_of
 from rankstream.operations.cli import main

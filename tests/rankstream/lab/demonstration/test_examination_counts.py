@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.counts.definition import ClosedImpression
-from rankstream.lab.demonstration.examination_counts import ExaminationCounts
+from rankstream.lab.demonstration.demonstration import ExaminationCounts
 from streams.stage import Change
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.statistics.statistics_records import (

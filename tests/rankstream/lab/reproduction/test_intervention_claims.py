@@ -17,16 +17,15 @@ from rankstream.lab.closed_loops.policy_log import (
     POLICY_AWARE,
 )
 from rankstream.lab.closed_loops.policy_training import POLICY_GRADIENT
+from rankstream.lab.reproduction.engine import Output
+from rankstream.lab.reproduction.figures import Curves, Difference
 from rankstream.lab.reproduction.interventions.claims import (
     claims_of,
     is_more,
     is_within,
-    spread_difference,
-)
-from rankstream.lab.reproduction.interventions.figures import (
-    Curves,
     matched,
     reached_at,
+    spread_difference,
 )
 from rankstream.lab.reproduction.interventions.plan import (
     BIASED_PDGD,
@@ -41,7 +40,6 @@ from rankstream.lab.reproduction.interventions.plan import (
 )
 from rankstream.lab.reproduction.interventions.report import report
 from rankstream.lab.reproduction.interventions.runs import FIGURES, LOGGING, ON_TRAINING
-from rankstream.lab.reproduction.summary import Difference
 
 
 def planted(part: str, method: str, count: int, *values: float, spread: float = 0.002):
@@ -55,7 +53,7 @@ def planted(part: str, method: str, count: int, *values: float, spread: float = 
     noise -= noise.mean()
     around = np.broadcast_to(np.array(values), (2, 5, len(values))) + noise
     of = {name: around.copy() for name in FIGURES}
-    return cell, Curves(impressions, of, np.full((2, 5), 0.5))
+    return cell, Curves(impressions, {**of, "production": np.full((2, 5), 0.5)})
 
 
 GOOD = [
@@ -99,7 +97,7 @@ def test_claims_hold_where_they_were_planted() -> None:
     """And each of them fails where the opposite was; one run alone decides none."""
     holding, failing = claims_of(dict(GOOD)), claims_of(dict(BAD))
     alone = {
-        cell: Curves(one.impressions, {k: v[:1, :1] for k, v in one.of.items()}, one[2])
+        cell: Curves(one.impressions, {k: v[:1, :1] for k, v in one.of.items()})
         for cell, one in GOOD
     }
 
@@ -130,7 +128,7 @@ def test_claims_compare_what_they_say(
         "PDGD net, online, training: does not fall from its best at 500 by 0.005"
     )
     some = [planted(SOFT, AWARE, 0, 0.5, 0.63), planted(SOFT, AWARE, 50, 0.5, 0.645)]
-    report("small", dict(some), tmp_path, Console(width=130), seed=0)
+    report(dict(some), Output("small", tmp_path, Console(width=130)), seed=0)
     assert "undecided" in capsys.readouterr().out
     with (tmp_path / "interventions-claims.csv").open() as file:
         assert [row["holds"] for row in csv.DictReader(file)] == ["undecided"]

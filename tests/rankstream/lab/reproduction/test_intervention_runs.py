@@ -9,15 +9,15 @@ import pytest
 from rankstream.lab.closed_loops.policy_log import AFFINE, AWARE
 from rankstream.lab.closed_loops.policy_training import POLICY_GRADIENT
 from rankstream.lab.reproduction.data import prepare
+from rankstream.lab.reproduction.engine import Job, Setup
 from rankstream.lab.reproduction.interventions import runs
 from rankstream.lab.reproduction.interventions.plan import (
     CONTINUOUS,
     PDGD,
     SHARP,
     Cell,
-    Job,
 )
-from rankstream.lab.reproduction.interventions.runs import Bed, live_once
+from rankstream.lab.reproduction.interventions.runs import live_once
 from tests.rankstream.lab.reproduction.test_reproduce import parts_folder
 
 AWARE_50 = Cell(SHARP, AWARE, 50, POLICY_GRADIENT, 100)
@@ -45,8 +45,8 @@ def test_pairs_share_users_and_trainings_and_nothing_else_does(
     """Cells of a fold and run; other seeds, folds and runs draw anew."""
     drawn: list[tuple[float, ...]] = []
 
-    def scene_of(bed: Bed, job: Job, rng: np.random.Generator) -> Any:
-        del bed, job
+    def scene_of(setup: Setup, job: Job[Cell], rng: np.random.Generator) -> Any:
+        del setup, job
         drawn.append((float(rng.random()),))
 
     def learner_of(_: Any, cell: Cell, *rngs: np.random.Generator) -> Any:
@@ -59,7 +59,7 @@ def test_pairs_share_users_and_trainings_and_nothing_else_does(
 
     def begun(cell: Cell, fold: int = 1, run: int = 0, seed: int = 1) -> Any:
         with pytest.raises(Begun):
-            live_once(Bed(place, "min-max", 3, seed), Job(cell, fold, run))
+            live_once(Setup(place, "min-max", 3, seed), Job(cell, fold, run))
         return drawn[-1]
 
     first = begun(AWARE_50)

@@ -2,12 +2,14 @@
 
 import csv
 import itertools
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from models.learners.pdgd import PdgdConfig
+from rankstream.lab.closed_loops.intervention_loop import chance_of_first
 from rankstream.lab.closed_loops.policy_log import (
     AFFINE,
     AWARE,
@@ -19,11 +21,8 @@ from rankstream.lab.closed_loops.policy_training import (
     POLICY_GRADIENT,
     scores_of,
 )
-from rankstream.lab.closed_loops.production import chance_of_first
 from rankstream.lab.reproduction.data import prepare, world_of
-from rankstream.lab.reproduction.interventions.figures import (
-    curves_of,
-)
+from rankstream.lab.reproduction.engine import Finished, Job, Setup, finished_runs
 from rankstream.lab.reproduction.interventions.plan import (
     BIASED_PDGD,
     COLTR,
@@ -37,22 +36,24 @@ from rankstream.lab.reproduction.interventions.plan import (
     SHARP,
     SOFT,
     Cell,
-    Job,
     cells_of,
-    jobs_of,
     learner_of,
+)
+from rankstream.lab.reproduction.interventions.report import (
+    InterventionStudy,
+    curves_with_production,
 )
 from rankstream.lab.reproduction.interventions.runs import (
     FIGURES,
-    Bed,
     _Counterfactual,
     _rank_weights,
     _scene_of,
     live_once,
 )
-from rankstream.lab.reproduction.kept_runs import finished_runs
 from rankstream.operations.cli import main
 from tests.rankstream.lab.reproduction.test_reproduce import parts_folder
+
+STUDY = InterventionStudy(Namespace(impressions=None))
 
 WORDS = ("--table", "interventions", "--processes", "1", "--runs", "1", "--folds", "2")
 
@@ -110,14 +111,14 @@ def test_what_is_left_is_said_in_core_hours(
 def test_a_run_has_all_figures(method: str, count: int, tmp_path: Path) -> None:
     """From a production ranker that its pair shares; the same again from its seed."""
     prepare(parts_folder(tmp_path / "data"), 1, tmp_path, normalisation="min-max")
-    bed = Bed(tmp_path, "min-max", 3, 1)
+    setup = Setup(tmp_path, "min-max", 3, 1)
     loss = POLICY_GRADIENT if count >= 0 and method != PDGD else ""
     cell = Cell(SHARP, method, count, loss, 500)
-    found = live_once(bed, Job(cell, 1, 0))
+    found = live_once(setup, Job(cell, 1, 0))
     static = Cell(SHARP, AWARE, 0, POLICY_GRADIENT, 500)
-    other = live_once(bed, Job(static, 1, 0))
+    other = live_once(setup, Job(static, 1, 0))
 
-    assert _without_seconds(found) == _without_seconds(live_once(bed, Job(cell, 1, 0)))
+    assert found == live_once(setup, Job(cell, 1, 0))
     assert found["production"] == other["production"]
     assert other["logging"] == [other["production"]] * 3
     for name in FIGURES:
@@ -132,9 +133,10 @@ def test_a_run_has_all_figures(method: str, count: int, tmp_path: Path) -> None:
 def test_pdgd_serves_what_it_learned_at_interventions(tmp_path: Path) -> None:
     """Lists differ from those of the production ranker, so what is learned does too."""
     prepare(parts_folder(tmp_path / "data"), 1, tmp_path, normalisation="min-max")
-    bed = Bed(tmp_path, "min-max", 3, 1)
+    setup = Setup(tmp_path, "min-max", 3, 1)
     served, static = (
-        live_once(bed, Job(Cell(SHARP, PDGD, count, "", 500), 1, 0)) for count in (5, 0)
+        live_once(setup, Job(Cell(SHARP, PDGD, count, "", 500), 1, 0))
+        for count in (5, 0)
     )
 
     assert static["logging"] == [static["production"]] * 3
@@ -149,9 +151,9 @@ def test_runs_begin_with_a_ranker_as_sure_as_the_part_says(
 ) -> None:
     """Users ask training queries, then validation queries; tests are of others."""
     prepare(parts_folder(tmp_path / "data"), 1, tmp_path, normalisation="min-max")
-    bed = Bed(tmp_path, "min-max", 3, 1)
+    setup = Setup(tmp_path, "min-max", 3, 1)
     cell = Cell(part, AWARE, 5, POLICY_GRADIENT, 500)
-    scene = _scene_of(bed, Job(cell, 1, 0), np.random.default_rng(1))
+    scene = _scene_of(setup, Job(cell, 1, 0), np.random.default_rng(1))
     train, held_out, test = (
         world_of(tmp_path, 1, split, "min-max") for split in ("train", "vali", "test")
     )
@@ -185,7 +187,7 @@ def test_the_table_asks_for_what_the_chapter_did() -> None:
     assert {cell.n_impressions for cell in cells_of(LONG, 1_000)} == {10_000}
     decay = cells_of(DECAY, 100_000)
     assert {cell.n_impressions for cell in decay} == {3_000_000}
-    assert len(jobs_of(decay, n_folds=5, n_runs=5)) == 2 * 5 * 2
+    assert len(STUDY.jobs(decay, n_folds=5, n_runs=5)) == 2 * 5 * 2
     assert [cell.hidden for cell in decay] == [(32, 32)] * 2
     configs = [learner_of(cell, 7) for cell in decay]
     assert [isinstance(one, PdgdConfig) and one.counterfactual for one in configs] == [
@@ -205,7 +207,7 @@ def _biased_pdgd() -> PdgdConfig:
 
 def test_runs_under_other_settings_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A production ranker that is surer of itself leads to other results."""
-    jobs = jobs_of(cells_of(SHARP, 1_000), n_folds=2, n_runs=3)
+    jobs = STUDY.jobs(cells_of(SHARP, 1_000), n_folds=2, n_runs=3)
     assert len({job.key() for job in jobs}) == len(jobs) == 19 * 6 + 2
     before = jobs[0].key()
     monkeypatch.setitem(FIRST_CHANCE, SHARP, 0.9)
@@ -217,14 +219,13 @@ def test_runs_that_are_missing_are_left_out() -> None:
     """Their columns are not numbers, and no mean counts them."""
     cell = Cell(SOFT, AWARE, 0, POLICY_GRADIENT, 200)
     result = {name: [0.5, 0.6] for name in FIGURES} | {"production": 0.4}
-    curves = curves_of(
-        cell, {f"bed/{Job(cell, 2, 0).key()}": result}, "bed", n_folds=2, n_runs=1
-    )
+    results = {f"setup/{Job(cell, 2, 0).key()}": result}
+    curves = curves_with_production(cell, Finished(results, "setup", 2, 1))
 
     assert curves.impressions == [100, 200]
-    assert curves.end().tolist()[1] == [0.6]
-    assert np.isnan(curves.end()[0, 0])
-    assert curves.production[1, 0] == 0.4
+    assert curves.end("trained").tolist()[1] == [0.6]
+    assert np.isnan(curves.end("trained")[0, 0])
+    assert curves.of["production"][1, 0] == 0.4
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from models.click_models.registry import click_model_of
 from rankstream.lab.closed_loops.performance import Conventions, Judge
 from rankstream.lab.closed_loops.registry import loop_of
 from rankstream.lab.reproduction.data import n_folds_of, prepare, world_of
-from rankstream.lab.reproduction.kept_runs import finished_runs
-from rankstream.lab.reproduction.plan import (
+from rankstream.lab.reproduction.engine import Job, Setup, finished_runs
+from rankstream.lab.reproduction.online.plan import (
     EXACT,
     PUBLISHED,
     Cell,
-    Job,
     config_of,
+    live_once,
+    n_grades_of,
 )
-from rankstream.lab.reproduction.runs import Bed, live_once, n_grades_of
 from rankstream.operations.cli import main
 
 
@@ -139,7 +139,7 @@ def test_runs_under_other_settings_are_others(monkeypatch: pytest.MonkeyPatch) -
     """A learner's settings are in the key, though its name stays."""
     job = Job(Cell(PUBLISHED, "pdgd-linear", "perfect", 100), 1, 0)
     before = job.key()
-    monkeypatch.setattr("rankstream.lab.reproduction.plan.DECAY", 0.9)
+    monkeypatch.setattr("rankstream.lab.reproduction.online.plan.DECAY", 0.9)
 
     assert job.key() != before
 
@@ -204,10 +204,10 @@ def test_only_published_users_stop_without_a_click(tmp_path: Path) -> None:
     """So they leave fewer clicks to learn from; those who never stop leave as many."""
     folder = folds_folder(tmp_path / "folds")
     prepare(folder, 1, tmp_path, normalisation="min-max")
-    bed = Bed(tmp_path, "min-max", 3, 1, Conventions())
+    setup = Setup(tmp_path, "min-max", 3, 1, Conventions())
     updates = {
         (form, users): live_once(
-            bed, Job(Cell(form, "pdgd-linear", users, 2_000), 1, 0)
+            setup, Job(Cell(form, "pdgd-linear", users, 2_000), 1, 0)
         )["updates"]
         for form in (EXACT, PUBLISHED)
         for users in ("perfect", "navigational")
@@ -223,9 +223,9 @@ def test_only_published_users_stop_without_a_click(tmp_path: Path) -> None:
 def test_a_run_is_what_it_says(learner: str, tmp_path: Path) -> None:
     """Its figures again, one impression after another, from the seed of its pair."""
     prepare(folds_folder(tmp_path / "folds"), 2, tmp_path, normalisation="min-max")
-    bed = Bed(tmp_path, "min-max", 3, 7, Conventions(cutoff=3))
+    setup = Setup(tmp_path, "min-max", 3, 7, Conventions(cutoff=3))
     cell = Cell(EXACT, learner, "almost_random", 1_500)
-    found = live_once(bed, Job(cell, 2, 4))
+    found = live_once(setup, Job(cell, 2, 4))
 
     train, test = (
         world_of(tmp_path, 2, split, "min-max") for split in ("train", "test")
@@ -235,7 +235,10 @@ def test_a_run_is_what_it_says(learner: str, tmp_path: Path) -> None:
     config = config_of(cell, 3, seed=int(init_rng.integers(2**31)))
     users = click_model_of("almost_random", 3)
     loop = loop_of(config, train, users, cutoff=3, rng=loop_rng)
-    shown, held_out = Judge(train, bed.conventions), Judge(test, bed.conventions)
+    shown, held_out = (
+        Judge(train, Conventions(cutoff=3)),
+        Judge(test, Conventions(cutoff=3)),
+    )
     values: list[float] = []
     for at, checkpoint in enumerate([100, 200, 500, 1_000, 1_500]):
         values += shown.shown(loop.run(checkpoint - len(values))).tolist()
@@ -253,12 +256,12 @@ def test_what_users_see_now_is_of_the_last_lists(
 ) -> None:
     """Not of all that were shown since the checkpoint before."""
     prepare(folds_folder(tmp_path / "folds"), 1, tmp_path, normalisation="min-max")
-    bed = Bed(tmp_path, "min-max", 3, 1, Conventions())
+    setup = Setup(tmp_path, "min-max", 3, 1, Conventions())
     job = Job(Cell(EXACT, "pdgd-linear", "perfect", 200), 1, 0)
-    whole = live_once(bed, job)["recent"][-1]
-    monkeypatch.setattr("rankstream.lab.reproduction.runs.LAST", 10)
+    whole = live_once(setup, job)["recent"][-1]
+    monkeypatch.setattr("rankstream.lab.reproduction.online.plan.LAST", 10)
 
-    assert live_once(bed, job)["recent"][-1] != whole
+    assert live_once(setup, job)["recent"][-1] != whole
 
 
 @pytest.mark.parametrize(

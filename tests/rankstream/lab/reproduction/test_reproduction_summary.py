@@ -10,30 +10,25 @@ import pytest
 from models.learners.coltr import ColtrConfig
 from models.learners.duel_learner import DuelConfig
 from rankstream.lab.commands.reproduce import add_arguments
+from rankstream.lab.reproduction.engine import checkpoints_of
+from rankstream.lab.reproduction.figures import Curves, figure_of, paired_difference
 from rankstream.lab.reproduction.literature import DATA_SETS, published_of
 from rankstream.lab.reproduction.literature import Published as Printed
-from rankstream.lab.reproduction.online_learning import is_as_printed
-from rankstream.lab.reproduction.picture import picture_of
-from rankstream.lab.reproduction.plan import (
+from rankstream.lab.reproduction.online.plan import (
     DECAY,
     EXACT,
     PUBLISHED,
     Cell,
     cells_of,
-    checkpoints_of,
     config_of,
-    jobs_of,
 )
-from rankstream.lab.reproduction.summary import (
-    Curves,
-    curve_rows,
-    difference_of,
-    figure_of,
-    paired_difference,
-)
-from rankstream.lab.reproduction.tables import (
+from rankstream.lab.reproduction.online.report import (
     comparison_rows,
     comparison_table,
+    curve_rows,
+    difference_of,
+    is_as_printed,
+    learning_curves,
     orderings,
 )
 
@@ -87,7 +82,8 @@ def test_paired_runs_cancel_what_they_share() -> None:
 def planted(value: float) -> Curves:
     """A cell whose runs end at a value."""
     noise = 1e-3 * np.random.default_rng(4).normal(size=(2, 5, 3))
-    return Curves([100, 200, 300], value + noise, 100.0 * value + noise, noise)
+    of = {"offline": value + noise, "online": 100.0 * value + noise, "recent": noise}
+    return Curves([100, 200, 300], of)
 
 
 def test_orderings_hold_as_planted() -> None:
@@ -108,17 +104,18 @@ def test_orderings_hold_as_planted() -> None:
     assert len(curve_rows(cells)) == 7 * 3
 
 
-def test_pictures_are_whole_and_have_every_curve() -> None:
-    """Valid XML with a line and a band for each cell."""
+def test_pictures_are_whole_and_name_every_curve() -> None:
+    """Valid XML, with the words of each panel and line."""
     cells = {
         Cell(EXACT, learner, users, 300): planted(0.5)
         for learner in ("pdgd-linear", "a<b")
         for users in ("perfect", "informational")
     }
-    root = ET.fromstring(picture_of("NDCG & more", cells))  # noqa: S314  our own
-    tags = [element.tag.rpartition("}")[2] for element in root.iter()]
+    root = ET.fromstring(learning_curves("NDCG & more", cells))  # noqa: S314  our own
+    words = {"".join(element.itertext()) for element in root.iter()}
 
-    assert tags.count("polyline") == tags.count("polygon") == 4
+    assert {"NDCG & more", "PDGD", "a<b", "users: perfect"} <= words
+    assert "users: informational" in words
 
 
 def test_forms_differ_as_the_published_code_does() -> None:
@@ -139,12 +136,8 @@ def test_forms_differ_as_the_published_code_does() -> None:
     assert not exact["pairwise-linear"].worst_first  # type: ignore[attr-defined]
 
 
-def test_plans_are_in_the_order_of_folds() -> None:
-    """And checkpoints end with the run."""
-    jobs = jobs_of(cells_of("long-run", EXACT, 100_000), n_folds=2, n_runs=3)
-
-    assert [job.fold for job in jobs] == [1] * 21 + [2] * 21
-    assert len({job.key() for job in jobs}) == 42
+def test_checkpoints_end_with_the_run() -> None:
+    """Before, they are 1, 2 and 5 times powers of ten."""
     assert checkpoints_of(1_500) == [100, 200, 500, 1_000, 1_500]
     assert checkpoints_of(50) == [50]
 
@@ -207,7 +200,8 @@ def test_what_counts_as_the_same(beyond: float, is_same: bool) -> None:
         gap = sign * beyond
         mean = 900.0 * (1.0 - gap * 0.01) - gap * 2.0 * error_online
         noise = np.zeros((2, 5, 3))
-        curves = Curves([100, 200, 300], 0.7 + noise, mean + noise, noise)
+        of = {"offline": 0.7 + noise, "online": mean + noise, "recent": noise}
+        curves = Curves([100, 200, 300], of)
         cells = {Cell(EXACT, "pdgd-linear", "perfect", 300): curves}
         rows = comparison_rows(cells, {("pdgd-linear", "perfect"): printed})
         same = {row["figure"]: row.get("exact_form_same") for row in rows}

@@ -10,11 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankstream.lab.reproduction.cost import core_hours, to_measure
 from rankstream.lab.reproduction.data import prepare
-from rankstream.lab.reproduction.kept_runs import finished_runs
+from rankstream.lab.reproduction.engine import (
+    Job,
+    Setup,
+    core_hours,
+    finished_runs,
+    to_measure,
+)
+from rankstream.lab.reproduction.top_k.clicks import (
+    click_chances,
+    labelled_chunk,
+    ranks_of,
+)
 from rankstream.lab.reproduction.top_k.fitting import tuned, worths_for
-from rankstream.lab.reproduction.top_k.logged_clicks import click_chances, ranks_of
 from rankstream.lab.reproduction.top_k.plan import (
     CANDIDATES,
     LABELS,
@@ -23,17 +32,14 @@ from rankstream.lab.reproduction.top_k.plan import (
     SELECTED,
     TRUNCATED,
     Cell,
-    Job,
     Logging,
 )
 from rankstream.lab.reproduction.top_k.runs import (
-    Bed,
     fold_of,
     live_once,
     logged_chunks,
     production_weights,
 )
-from rankstream.lab.reproduction.top_k.values import labelled_chunk
 from rankstream.operations.cli import main
 
 FEW = ("--runs", "1", "--folds", "2", "--processes", "1", "--shown", "1", "3")
@@ -70,11 +76,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Bed:
+def setup(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """The first fold, prepared."""
     place = tmp_path_factory.mktemp("place")
     prepare(folder, 1, place, normalisation="min-max")
-    return Bed(place, "min-max", 1, 1)
+    return Setup(place, "min-max", 1, 1)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -146,13 +152,13 @@ def test_the_table_of_losses_tells_what_was_selected(
     }
 
 
-def test_policy_aware_learning_is_indifferent_to_the_cutoff(bed: Bed) -> None:
+def test_policy_aware_learning_is_indifferent_to_the_cutoff(setup: Setup) -> None:
     """It is near full information at each; others stay behind where k is small."""
 
     def ndcg(estimator: str, cutoff: int, *, is_randomised: bool) -> float:
         logging = Logging(cutoff, is_randomised, 10**7)
         cell = Cell(estimator, TRUNCATED, logging)
-        return float(live_once(bed, Job(cell, 1, 0))["ndcg"])
+        return float(live_once(setup, Job(cell, 1, 0))["ndcg"])
 
     full = ndcg(LABELS, 0, is_randomised=False)
     for cutoff in (1, 2, 5):
@@ -165,14 +171,14 @@ def test_policy_aware_learning_is_indifferent_to_the_cutoff(bed: Bed) -> None:
         assert ndcg(estimator, 2, is_randomised=False) < full - 0.02
 
 
-def test_cells_of_a_run_share_their_ranker_and_clicks(bed: Bed) -> None:
+def test_cells_of_a_run_share_their_ranker_and_clicks(setup: Setup) -> None:
     """Estimators are paired; other runs and loggings have draws of their own."""
-    first, second = (production_weights(bed, 1, run) for run in (0, 1))
+    first, second = (production_weights(setup, 1, run) for run in (0, 1))
     assert not np.array_equal(first, second)
 
     def clicks(estimator: str, logging: Logging, run: int = 0) -> bytes:
         cell = Cell(estimator, TRUNCATED, logging)
-        chunks, _ = logged_chunks(bed, Job(cell, 1, run), first)
+        chunks, _ = logged_chunks(setup, Job(cell, 1, run), first)
         return next(iter(chunks.values())).weights.tobytes()
 
     logging = Logging(3, True, 10_000)
@@ -182,37 +188,39 @@ def test_cells_of_a_run_share_their_ranker_and_clicks(bed: Bed) -> None:
     assert clicks("oblivious", logging) != clicks("oblivious", other)
 
 
-def test_training_is_clipped_in_three_ways_and_what_judges_it_is_not(bed: Bed) -> None:
+def test_training_is_clipped_in_three_ways_and_what_judges_it_is_not(
+    setup: Setup,
+) -> None:
     """Values times propensities, raised or not, are the same; held-out clicks are few.
 
     Of twelve documents and five shown, the last one is any of eight.
     """
     logging = Logging(5, True, 10**6)
     job = Job(Cell("policy-aware", TRUNCATED, logging), 1, 0)
-    production = production_weights(bed, 1, 0)
-    chunks, judged = logged_chunks(bed, job, production)
+    production = production_weights(setup, 1, 0)
+    chunks, judged = logged_chunks(setup, job, production)
     assert [*chunks] == ["none", "1/50", "1/10"]
-    train = fold_of(bed, 1).train
+    train = fold_of(setup, 1).train
     ranks = ranks_of(train.features @ production, train.offsets)
     chances = np.where(ranks >= 5, 1 / 5 / 8, 1 / ranks)
     for name, floor in (("none", 0.0), ("1/50", 0.02), ("1/10", 0.1)):
         raised = chunks[name].values * np.maximum(chances, floor)
         assert raised == pytest.approx(chunks["none"].values * chances)
-    wanted = click_chances(fold_of(bed, 1).validation.labels > 0)
+    wanted = click_chances(fold_of(setup, 1).validation.labels > 0)
     assert judged.values.mean() == pytest.approx(wanted.mean(), rel=0.05)
     few = Job(Cell("oblivious", TRUNCATED, Logging(5, True, 400)), 1, 0)
     (chunk,), judged = (
-        (found := logged_chunks(bed, few, production))[0].values(),
+        (found := logged_chunks(setup, few, production))[0].values(),
         found[1],
     )
     lists = [1.0 / each.weights[each.weights > 0.0].min() for each in (chunk, judged)]
     assert lists[1] < 0.4 * lists[0]
 
 
-def test_a_selection_is_told_by_clicks_and_judged_by_labels(bed: Bed) -> None:
+def test_a_selection_is_told_by_clicks_and_judged_by_labels(setup: Setup) -> None:
     """After very many clicks estimates are the truth, of the same queries."""
     cell = Cell("policy-aware", SELECTED, Logging(5, True, 10**10))
-    found = live_once(bed, Job(cell, 1, 0))
+    found = live_once(setup, Job(cell, 1, 0))
     true = {name: each["true"] for name, each in found["losses"].items()}
     estimated = {name: each["estimated"] for name, each in found["losses"].items()}
 
@@ -224,9 +232,9 @@ def test_a_selection_is_told_by_clicks_and_judged_by_labels(bed: Bed) -> None:
     assert found["behind"] == pytest.approx(behind, abs=1e-12)
 
 
-def test_held_out_values_choose_between_trainings(bed: Bed) -> None:
+def test_held_out_values_choose_between_trainings(setup: Setup) -> None:
     """By ranks of all documents where these are optimised, else by DCG of the first."""
-    fold = fold_of(bed, 1)
+    fold = fold_of(setup, 1)
     good, held_out = labelled_chunk(fold.train), labelled_chunk(fold.validation)
     bad = good._replace(values=1.0 - good.values)
     for loss in (TRUNCATED, LINEAR_ARP):
@@ -243,7 +251,7 @@ def test_labels_are_relevant_from_the_one_that_is_asked_for(folder: Path) -> Non
     """The two highest of three grades, or the highest alone."""
     place = folder.parent / "graded"
     prepare(folder, 1, place, normalisation="min-max")
-    lower, higher = (fold_of(Bed(place, "min-max", n, 1), 1) for n in (1, 2))
+    lower, higher = (fold_of(Setup(place, "min-max", n, 1), 1) for n in (1, 2))
 
     assert {*lower.train.labels.tolist()} == {0, 1}
     assert lower.train.labels.sum() > higher.train.labels.sum() > 0

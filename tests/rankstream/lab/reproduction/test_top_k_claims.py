@@ -4,24 +4,25 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from rankstream.lab.reproduction.figures import Claim
 from rankstream.lab.reproduction.top_k.claims import (
-    Claim,
     claims_over_clicks,
     claims_over_cutoffs,
     claims_over_losses,
 )
-from rankstream.lab.reproduction.top_k.figures import ARP, NDCG, laid_out
 from rankstream.lab.reproduction.top_k.plan import (
+    ARP,
     ESTIMATORS,
     LABELS,
     LINEAR_ARP,
+    NDCG,
     PRODUCTION,
     TRUNCATED,
     Cell,
     over_clicks,
     over_cutoffs,
 )
-from rankstream.lab.reproduction.top_k.report import Asked
+from rankstream.lab.reproduction.top_k.report import Grid, laid_out
 
 Floats = npt.NDArray[np.float64]
 
@@ -143,14 +144,14 @@ def test_at_one_document_oblivious_learning_is_as_good() -> None:
 def test_claims_are_of_cutoffs_that_hide_part_of_most_lists() -> None:
     """The lists decide; at most ten documents, as that is what is known."""
     longer = {1: 1.0, 3: 0.51, 5: 0.5, 7: 0.2, 20: 0.9}
-    asked = Asked("shop", "", (1, 3, 5, 7, 20), (10,), 5, 10, longer)
+    grid = Grid((1, 3, 5, 7, 20), (10,), longer)
 
-    assert asked.claimed == (1, 3)
-    assert asked.said_of_lists() == (
+    assert grid.claimed == (1, 3)
+    assert grid.said_of_lists() == (
         "training lists that are longer than k: 100% at 1, 51% at 3, 50% at 5, 20% at "
         "7, 90% at 20; nothing is claimed at 5, 7, 20"
     )
-    fewer = asked._replace(cutoffs=(1, 3))
+    fewer = grid._replace(cutoffs=(1, 3))
     assert "nothing" not in fewer.said_of_lists()
 
 

@@ -1,29 +1,37 @@
 """Cells of the tables, their jobs, and how runs become figures."""
 
+from argparse import Namespace
+
 import numpy as np
 import pytest
 
-from rankstream.lab.reproduction.top_k.command import cutoffs_below, share_longer
-from rankstream.lab.reproduction.top_k.figures import NDCG, Axis, laid_out, points_of
-from rankstream.lab.reproduction.top_k.loss_report import ESTIMATED, TRUE, selections_of
+from rankstream.lab.reproduction.engine import Finished, Job
+from rankstream.lab.reproduction.top_k.losses import ESTIMATED, TRUE, selections_of
 from rankstream.lab.reproduction.top_k.plan import (
     CANDIDATES,
     ESTIMATORS,
     LABELS,
+    NDCG,
     NOTHING,
     PRODUCTION,
     SELECTED,
     TRUNCATED,
     WHOLE,
     Cell,
-    Job,
     Logging,
-    jobs_of,
     over_clicks,
     over_cutoffs,
     selections,
 )
-from rankstream.lab.reproduction.top_k.report import Asked
+from rankstream.lab.reproduction.top_k.report import (
+    Axis,
+    TopKStudy,
+    cutoffs_below,
+    laid_out,
+    share_longer,
+)
+
+ASKED = Namespace(shown=None, clicks=None)
 
 
 def test_estimators_learn_from_lists_as_they_are_and_randomised_ones() -> None:
@@ -63,9 +71,8 @@ def test_clicks_vary_at_one_number_of_documents() -> None:
 def test_runs_of_all_cells_and_folds_follow_each_other() -> None:
     """Folds from 1, runs from 0: whoever stops early has all cells."""
     cells = selections(5, (10, 100))
-    found = [
-        (job.run, job.fold, job.cell) for job in jobs_of(cells, n_folds=2, n_runs=2)
-    ]
+    jobs = TopKStudy(ASKED).jobs(cells, n_folds=2, n_runs=2)
+    found = [(job.run, job.fold, job.cell) for job in jobs]
 
     assert found == [
         (run, fold, cell) for run in (0, 1) for fold in (1, 2) for cell in cells
@@ -84,12 +91,11 @@ def test_tables_go_up_to_the_length_of_most_lists() -> None:
 
 def test_bands_are_two_errors_wide() -> None:
     """Within folds; of one run there is none."""
-    cell = Cell("rerank", TRUNCATED, Logging(3, False, 10))
-    runs = {cell: np.array([[0.1, 0.3], [0.5, 0.7]])}
-    (point,) = points_of(runs, [cell], Axis("cutoff", (3,), ""))
+    axis = Axis("cutoff", (3,), "")
+    (point,) = axis.points([np.array([[0.1, 0.3], [0.5, 0.7]])])
 
     assert point == pytest.approx((3.0, 0.4, 2.0 * np.sqrt(0.02 / 4)))
-    (alone,) = points_of({cell: np.array([[0.1]])}, [cell], Axis("cutoff", (3,), ""))
+    (alone,) = axis.points([np.array([[0.1]])])
     assert alone == (3.0, 0.1, 0.0)
 
 
@@ -111,8 +117,8 @@ def test_a_selection_has_the_figures_of_what_it_chose(
         "losses": losses, "chosen": chosen, "best": best, "lost": 3.0,
         "behind": behind, "behind_error": error,
     }  # fmt: skip
-    asked = Asked("shop", "bed", (5,), (10,), 1, 2, {5: 1.0})
-    found = selections_of(cell, asked, {f"bed/{Job(cell, 1, 0).key()}": result})
+    results = {f"setup/{Job(cell, 1, 0).key()}": result}
+    found = selections_of(cell, Finished(results, "setup", 1, 2))
 
     for what, value in ((NDCG, 0.1), (ESTIMATED, 2.0), (TRUE, 3.0)):
         assert found.figures[SELECTED, what][0, 0] == value

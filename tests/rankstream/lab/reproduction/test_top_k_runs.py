@@ -14,7 +14,9 @@ from models.training.query_chunk import QueryChunk
 from models.training.ranker_training import TrainingPlan, train_ranker
 from rankstream.lab.closed_loops.world import World
 from rankstream.lab.reproduction.data import prepare
+from rankstream.lab.reproduction.engine import Job, Setup
 from rankstream.lab.reproduction.top_k import fitting, runs
+from rankstream.lab.reproduction.top_k.clicks import labelled_chunk
 from rankstream.lab.reproduction.top_k.fitting import (
     fitted,
     tuned,
@@ -29,11 +31,9 @@ from rankstream.lab.reproduction.top_k.plan import (
     SELECTED,
     TRUNCATED,
     Cell,
-    Job,
     Logging,
 )
 from rankstream.lab.reproduction.top_k.runs import (
-    Bed,
     Fold,
     _rng,
     _some_queries,
@@ -44,14 +44,13 @@ from rankstream.lab.reproduction.top_k.runs import (
     selected,
     worth,
 )
-from rankstream.lab.reproduction.top_k.values import labelled_chunk
 from tests.rankstream.lab.reproduction.test_top_k import write_split
 
 LOGGED = Logging(3, True, 400)
 
 
 @pytest.fixture(scope="module")
-def bed(tmp_path_factory: pytest.TempPathFactory) -> Bed:
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """One fold, whose splits are of different sizes."""
     folder = tmp_path_factory.mktemp("data") / "shop"
     folder.mkdir()
@@ -61,7 +60,7 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Bed:
     (folder / "folds.json").write_text(json.dumps(plan))
     place = tmp_path_factory.mktemp("place")
     prepare(folder, 1, place, normalisation="min-max")
-    return Bed(place, "min-max", 1, 1)
+    return Setup(place, "min-max", 1, 1)
 
 
 class Kept:
@@ -80,29 +79,31 @@ class Kept:
         return self.results[-1]
 
 
-def test_each_kind_of_draw_has_its_own_seed(bed: Bed) -> None:
+def test_each_kind_of_draw_has_its_own_seed(setup: Setup) -> None:
     """By data, fold, run and what is drawn; cells have none of their own."""
     cells = Cell("rerank", TRUNCATED, LOGGED), Cell(LABELS, LINEAR_ARP, LOGGED)
 
-    def draw(bed: Bed, fold: int, run: int, what: str, cell: Cell = cells[0]) -> float:
-        return float(_rng(bed, Job(cell, fold, run), what).random())
+    def draw(
+        setup: Setup, fold: int, run: int, what: str, cell: Cell = cells[0]
+    ) -> float:
+        return float(_rng(setup, Job(cell, fold, run), what).random())
 
-    first = draw(bed, 1, 0, "ties")
+    first = draw(setup, 1, 0, "ties")
     others = [
-        draw(Bed(bed.place, "min-max", 1, 2), 1, 0, "ties"),
-        draw(bed, 2, 0, "ties"),
-        draw(bed, 1, 1, "ties"),
-        draw(bed, 1, 0, "order"),
+        draw(Setup(setup.place, "min-max", 1, 2), 1, 0, "ties"),
+        draw(setup, 2, 0, "ties"),
+        draw(setup, 1, 1, "ties"),
+        draw(setup, 1, 0, "order"),
     ]
-    assert draw(bed, 1, 0, "ties", cells[1]) == first
+    assert draw(setup, 1, 0, "ties", cells[1]) == first
     assert len({first, *others}) == 5
 
 
 def test_clicks_that_judge_are_not_those_that_were_learned_from(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the same queries as many clicks would else be the same, noise included."""
-    fold = fold_of(bed, 1)
+    fold = fold_of(setup, 1)
     monkeypatch.setattr(
         runs, "fold_of", lambda *_: Fold(fold.train, fold.test, fold.train)
     )
@@ -110,7 +111,7 @@ def test_clicks_that_judge_are_not_those_that_were_learned_from(
     production = np.zeros(fold.train.features.shape[1])
     job = Job(Cell("oblivious", TRUNCATED, LOGGED), 1, 0)
     (training,), judged = (
-        (found := logged_chunks(bed, job, production))[0].values(),
+        (found := logged_chunks(setup, job, production))[0].values(),
         found[1],
     )
 
@@ -130,13 +131,13 @@ def test_clicks_that_judge_are_not_those_that_were_learned_from(
     ],
 )
 def test_test_queries_are_for_figures_alone(
-    estimator: str, loss: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
+    estimator: str, loss: str, setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are none the same is learned: of training queries, each by its loss.
 
     Validation queries stop it, and nothing is learned from them.
     """
-    fold = fold_of(bed, 1)
+    fold = fold_of(setup, 1)
     without: Any = None
     monkeypatch.setattr(fitting, "EPOCHS", 1)
     monkeypatch.setattr(
@@ -149,7 +150,7 @@ def test_test_queries_are_for_figures_alone(
     kept = Kept(runs, "tuned", monkeypatch)
     made = Kept(runs, "fitted", monkeypatch)
     job = Job(Cell(estimator, loss, LOGGED), 1, 3)
-    found = (selected if loss == SELECTED else learned)(bed, job)
+    found = (selected if loss == SELECTED else learned)(setup, job)
     production_weights.cache_clear()
 
     ((_, few, stops), _), *more = made.calls
@@ -163,7 +164,7 @@ def test_test_queries_are_for_figures_alone(
         "" if loss == SELECTED else estimator, (loss,)
     )
     assert tuple(given[0] for given, _ in kept.calls) == losses
-    order = int(_rng(bed, job, "order").integers(2**31))
+    order = int(_rng(setup, job, "order").integers(2**31))
     for (_, trainings, held_out), named in kept.calls:
         assert named == {"seed": order}
         assert rows(held_out) <= rows(labelled_chunk(fold.validation))
@@ -182,13 +183,13 @@ def rows(chunk: QueryChunk) -> set[bytes]:
 
 
 def test_how_far_a_selection_is_behind_has_the_error_of_that_difference(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few clicks select another loss than the best one in some run."""
     monkeypatch.setattr(fitting, "EPOCHS", 2)
     select = Kept(runs, "select", monkeypatch)
     cell = Cell("policy-aware", SELECTED, LOGGED)
-    found = [selected(bed, Job(cell, 1, run)) for run in range(3)]
+    found = [selected(setup, Job(cell, 1, run)) for run in range(3)]
 
     assert any(each["best"] != each["chosen"] for each in found)
     for each, ((_, shares), _), selection in zip(
@@ -236,12 +237,12 @@ def test_a_ranker_is_worth_what_its_order_is() -> None:
 
 @pytest.mark.parametrize("loss", [TRUNCATED, LINEAR_ARP])
 def test_training_has_the_steps_that_keys_tell(
-    loss: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
+    loss: str, setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the bit, as long as held-out queries say."""
     monkeypatch.setattr(fitting, "EPOCHS", 12)
     monkeypatch.setattr(fitting, "PATIENCE", 3)
-    fold = fold_of(bed, 1)
+    fold = fold_of(setup, 1)
     training, held_out = (
         labelled_chunk(each) for each in (fold.train, fold.validation)
     )
@@ -279,17 +280,17 @@ def test_ranks_that_lists_differ_in_are_worth_something() -> None:
 
 
 def test_production_rankers_are_others_of_each_seed_fold_and_run(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where folds are of the same queries."""
-    fold = fold_of(bed, 1)
+    fold = fold_of(setup, 1)
     monkeypatch.setattr(fitting, "EPOCHS", 1)
     monkeypatch.setattr(runs, "fold_of", lambda *_: fold)
-    other = Bed(bed.place, "min-max", 1, 2)
+    other = Setup(setup.place, "min-max", 1, 2)
     production_weights.cache_clear()
     found = [
         production_weights(*each).tobytes()
-        for each in ((bed, 1, 0), (bed, 2, 0), (bed, 1, 1), (other, 1, 0))
+        for each in ((setup, 1, 0), (setup, 2, 0), (setup, 1, 1), (other, 1, 0))
     ]
     production_weights.cache_clear()
 
@@ -298,12 +299,12 @@ def test_production_rankers_are_others_of_each_seed_fold_and_run(
 
 @pytest.mark.parametrize("loss", [TRUNCATED, LINEAR_ARP])
 def test_settings_are_chosen_by_what_the_loss_is_for(
-    loss: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
+    loss: str, setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ranks of all documents, or the first ones."""
     monkeypatch.setattr(fitting, "EPOCHS", 1)
     select = Kept(fitting, "select", monkeypatch)
-    fold = fold_of(bed, 1)
+    fold = fold_of(setup, 1)
     good, held_out = labelled_chunk(fold.train), labelled_chunk(fold.validation)
     bad = good._replace(values=1.0 - good.values)
     tuned(loss, {"bad": bad, "good": good}, held_out, seed=1)

@@ -1,0 +1,1 @@
+"""The figures of `bench serve`, their rival and their clients."""

@@ -1,0 +1,1 @@
+"""Online learning to rank, reproduced: learners that live with their users."""

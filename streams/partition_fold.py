@@ -19,7 +19,13 @@ from streams.fold.statistics_fold import StatisticsFold
 
 def partition_fold(partition: int, settings: Settings) -> CanonicalFold:
     """A new fold of one partition of `events`."""
-    return CanonicalFold(partition, settings, consumers_of(settings, partition))
+    return CanonicalFold(
+        partition,
+        settings.time,
+        settings.limits,
+        settings.kafka.learner_partitions,
+        consumers_of(settings, partition),
+    )
 
 
 def consumers_of(settings: Settings, partition: int) -> tuple[Consumer, ...]:

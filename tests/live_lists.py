@@ -16,8 +16,7 @@ from typing import Self
 from deploy.process import free_port
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.operations.recount.fold_state import steady_state
-from rankstream.operations.recount.log import recount_topics
+from rankstream.operations.recount.log import recount_topics, steady_state
 from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, dead_letters

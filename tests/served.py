@@ -14,7 +14,7 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from rankstream.operations.serving.application import Parts, parts_of
-from rankstream.operations.serving.room import Room
+from rankstream.operations.serving.limits import Room
 from rankstream.operations.serving.sender import Sender
 from rankstream.operations.serving.server import Server
 from rankstream.ranker import Ranker

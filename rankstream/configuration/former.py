@@ -46,13 +46,8 @@ def former_models(tree: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def recorded_model(model: ModelSettings) -> dict[str, Any]:
     """A model as states and records have it; what was not chosen is not there."""
     form: dict[str, Any] = msgspec.to_builtins(model)
-    if not model.training.estimator:
-        del form["training"]["estimator"]
     if (versions := form.pop("versions")) != ONLINE:
         form[LEARNER] = versions
-    if not model.training.estimator:
-        # Earlier releases did not know it.
-        del form["training"]["estimator"]
     return form
 
 

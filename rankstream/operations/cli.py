@@ -5,11 +5,13 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 from rankstream.installation import NotInstalled, check_rooms, not_installed
-from rankstream.operations.terminal.option_parser import OptionParser
+from rankstream.wire.nearest_name import suggestion
 
 COMMANDS = {
     "demo": "show the whole pipeline at work, in one process",
@@ -154,6 +156,8 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
             check_rooms()
             module = importlib.import_module(module_of(name))
             verb.set_defaults(run=module.run)
+            verb.epilog = getattr(module, "EPILOG", None)
+            verb.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(verb)
             _add_settings(verb, None)
             say_defaults(verb)
@@ -183,6 +187,60 @@ def _add_settings(verb: argparse.ArgumentParser, default: str | None) -> None:
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for below in action.choices.values():
                 _add_settings(below, argparse.SUPPRESS)
+
+
+_CHOICE = re.compile(r"invalid choice: '?(.+?)'? \(choose from (.+)\)$")
+
+
+class OptionParser(argparse.ArgumentParser):
+    """As argparse has it; errors end with what was meant, where that can be told."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The arguments.
+
+        What no option takes is an error of the command, whose usage is then printed,
+        and not that of all commands.
+        """
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            verb = _called(self, found)
+            known = [
+                name
+                for action in verb._actions  # noqa: SLF001  there is no other way to ask
+                for name in action.option_strings
+                if name.startswith("--")
+            ]
+            words = " ".join(left)
+            near = next(
+                (
+                    suggestion(name, known)
+                    for name in (word.partition("=")[0] for word in left)
+                    if name.startswith("--") and suggestion(name, known)
+                ),
+                "",
+            )
+            verb.error(f"unrecognized arguments: {words}{near}")
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and what may have been meant."""
+        choice = _CHOICE.search(message)
+        if choice:
+            names = [name.strip(" '") for name in choice[2].split(",")]
+            message += suggestion(choice[1], names)
+        super().error(message)
+
+
+def _called(
+    parser: argparse.ArgumentParser, found: argparse.Namespace
+) -> argparse.ArgumentParser:
+    """The parser of the command, or of its action, that was called."""
+    for action in parser._actions:  # noqa: SLF001  there is no other way to ask
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            name = getattr(found, action.dest, None)
+            if name in action.choices:
+                return _called(action.choices[name], found)
+    return parser
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from models.interleaving.method import NO_ONE, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import lengths_of, n_documents
 from models.interleaving.registry import method_of
+from rankstream.configuration.experiments import ExperimentSettings
 from rankstream.ranking.combining import draw_seed
 from rankstream.ranking.scored_beside import scored_methods
-from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import Impression, Interaction
 from rankstream.wire.schemas import check_schema
 from streams.comparisons.extra import SCHEMA, Extra

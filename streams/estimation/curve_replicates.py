@@ -11,8 +11,7 @@ from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
-from streams.training.curve_ends import CurveEnds
-from streams.training.curve_estimator import CurveEstimator
+from streams.training.curve_estimator import CurveEnds, CurveEstimator
 from streams.training.curve_views import every
 from streams.training.estimated_curve import (
     BY_POSITION,
@@ -97,7 +96,7 @@ def replicated_curve(
         Is told how many fits are done; what it raises ends all.
     online
         Interventions whose lists a model that learns online may have made; see
-        `streams.training.learned_online`.
+        `streams.training.model_lists`.
 
     Returns
     -------

@@ -40,18 +40,33 @@ class LoggedSet(NamedTuple):
 
 def sets_of(queries: LoggedQueries) -> Iterator[LoggedSet]:
     """Candidate sets of the queries, in their order."""
-    log, n_sets, n_groups = queries.log, len(queries.sets), len(queries.impressions)
+    log, n_groups = queries.log, len(queries.impressions)
     placed = np.where(np.isnan(log.expected), log.shown, log.expected)
-    order = np.argsort(queries.set_of, kind="stable")
-    ends = np.searchsorted(queries.set_of[order], np.arange(n_sets + 1))
-    counts = np.zeros((n_sets, n_groups), np.int64)
-    np.add.at(counts, (queries.lists[:, 0], queries.lists[:, 1]), queries.lists[:, 3])
-    for number, (query, name, is_growing, items) in enumerate(queries.sets):
+    items: dict[tuple[int, bytes, bool], list[Int64]] = {}
+    numbers: dict[tuple[int, bytes, bool], int] = {}
+    of_scopes = []
+    firsts = np.searchsorted(queries.owners, np.arange(len(queries.queries)))
+    for name, owner, own_items in zip(*queries.scopes, strict=True):
+        key = owner, name.candidate_set, name.is_growing
+        of_scopes.append(numbers.setdefault(key, len(numbers)))
+        items.setdefault(key, []).append(own_items + firsts[owner])
+    set_of = np.array(of_scopes, np.int64)
+    counts = np.zeros((len(numbers), n_groups), np.int64)
+    np.add.at(
+        counts, (set_of[queries.lists[:, 0]], queries.lists[:, 1]), queries.lists[:, 3]
+    )
+    of_rows = set_of[queries.scope_of]
+    order = np.argsort(of_rows, kind="stable")
+    ends = np.searchsorted(of_rows[order], np.arange(len(numbers) + 1))
+    for (query, set_name, is_growing), number in numbers.items():
         own = order[ends[number] : ends[number + 1]]
-        of_set, ranks = np.unique(np.concatenate(items)), log.ranks[own]
+        of_set = np.unique(np.concatenate(items[query, set_name, is_growing]))
+        ranks = log.ranks[own]
         table = np.zeros((len(of_set), int(ranks.max(initial=0))))
         at = np.searchsorted(of_set, log.items[own]), ranks - 1
         np.add.at(table, at, placed[own])
         clicks = np.zeros(n_groups, np.int64)
         np.add.at(clicks, log.groups[own], log.clicked[own])
-        yield LoggedSet(query, name, is_growing, of_set, counts[number], clicks, table)
+        yield LoggedSet(
+            query, set_name, is_growing, of_set, counts[number], clicks, table
+        )

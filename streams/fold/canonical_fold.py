@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
-from rankstream.settings import Settings
+from rankstream.configuration.counting import LimitSettings, TimeSettings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_model
@@ -51,15 +51,26 @@ class LogBroken(LogRefused):
 
 
 class CanonicalFold:
-    """One partition of `events`."""
+    """One partition of `events`.
+
+    Parameters
+    ----------
+    n_targets
+        Partitions of `interactions`: `kafka.learner_partitions`.
+    """
 
     def __init__(
-        self, partition: int, settings: Settings, consumers: tuple[Consumer, ...] = ()
+        self,
+        partition: int,
+        time: TimeSettings,
+        limits: LimitSettings,
+        n_targets: int,
+        consumers: tuple[Consumer, ...] = (),
     ) -> None:
         self.partition = partition
-        self._n_targets = settings.kafka.learner_partitions
-        self.join = Join(settings.time, self._pass_on, settings.limits)
-        self._limits = settings.limits
+        self._n_targets = n_targets
+        self.join = Join(time, self._pass_on, limits)
+        self._limits = limits
         self._parts = Parts()
         self.consumers = consumers
         self._outputs: list[Output] = []

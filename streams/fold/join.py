@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankstream.settings import LimitSettings, TimeSettings
+from rankstream.configuration.counting import LimitSettings, TimeSettings
 from rankstream.wire.events import Click, Impression, encode_record
 from streams.event_time import Watermark
 from streams.fold.schedule import Schedule

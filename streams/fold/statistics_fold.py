@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from rankstream.settings import LimitSettings, StatisticsSettings
+from rankstream.configuration.counting import LimitSettings, StatisticsSettings
 from rankstream.wire.topics import STATISTICS
 from streams.native.closed_impressions import Closed
 from streams.native.counting import N_KEPT, Apart, NativeCounts

@@ -102,7 +102,9 @@ def _of(state: list[Any]) -> Change:
 
 def _pending(child: int, changes: list[Change], settings: Settings) -> int:
     """Events whose outcome is open, as the fold counts them once it is restored."""
-    fold = CanonicalFold(child, settings)
+    fold = CanonicalFold(
+        child, settings.time, settings.limits, settings.kafka.learner_partitions
+    )
     fold.restore(changes)
     return fold.join.pending
 

@@ -16,6 +16,7 @@ from models.counts.fixed_point import Floats, Int64
 from models.estimators.choice import Unknown
 from models.estimators.logged_places import LoggedPlaces
 from streams.statistics.columns import IMPRESSIONS, Columns
+from streams.statistics.keys import ScopeName
 
 CELLS_AT_ONCE = 1 << 18
 """Of groups, policies and items, and rows of columns, that are taken together; one
@@ -26,15 +27,18 @@ PAIRS_AT_ONCE = 1 << 19
 be a thousand times as many as rows."""
 
 
-class CandidateSet(NamedTuple):
-    """A candidate set; `query` numbers its query, `items` [n_items] are each scope's.
+class ScopesOfQueries(NamedTuple):
+    """Scopes in the order of columns; one that these cut in two comes twice.
 
-    Candidates of a growing one are those of each list: it has what any of them had.
+    Parameters
+    ----------
+    names, owners, items : [n_scopes]
+        Which they are, numbers of their queries, and of the items of their candidate
+        sets among those of the query.
     """
 
-    query: int
-    name: bytes
-    is_growing: bool
+    names: list[ScopeName]
+    owners: list[int]
     items: list[Int64]
 
 
@@ -57,15 +61,15 @@ class LoggedQueries(NamedTuple):
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     lists : [n, 4]
-        Set, group, policy, and lists that count.
+        Scope, group, policy, and lists that count.
     n_known, n_unknown
         Lists of cells of known policies, and of others.
     n_left_out, n_as_shown
         Of the others: those that were left out, and those that were taken as sure.
-    sets
-        Candidate sets of the queries, in their order.
-    set_of : [n_places]
-        That of each row.
+    scopes
+        Of the queries.
+    scope_of : [n_places]
+        Number of the scope that each row is of.
     """
 
     queries: tuple[str, ...]
@@ -79,23 +83,23 @@ class LoggedQueries(NamedTuple):
     n_unknown: int
     n_left_out: int
     n_as_shown: int
-    sets: tuple[CandidateSet, ...]
-    set_of: Int64
+    scopes: ScopesOfQueries
+    scope_of: Int64
 
     def lists_of_queries(self) -> Int64:
         """Lists that count, [n_queries, n_groups]."""
-        owner = np.array([each.query for each in self.sets], np.int64)
+        owner = np.array(self.scopes.owners, np.int64)
         found = np.zeros((len(self.queries), len(self.impressions)), np.int64)
-        sets, groups, _, lists = self.lists.T
-        np.add.at(found, (owner[sets], groups), lists)
+        scopes, groups, _, lists = self.lists.T
+        np.add.at(found, (owner[scopes], groups), lists)
         return found
 
     def closed_sets(self) -> list[tuple[bytes, ...]]:
         """Names of the closed candidate sets of each query, sorted."""
         found: list[set[bytes]] = [set() for _ in self.queries]
-        for each in self.sets:
-            if not each.is_growing:
-                found[each.query].add(each.name)
+        for name, owner in zip(self.scopes.names, self.scopes.owners, strict=True):
+            if not name.is_growing:
+                found[owner].add(name.candidate_set)
         return [tuple(sorted(names)) for names in found]
 
 
@@ -115,7 +119,7 @@ class QueryGatherer:
     sorts_policies
         Whether policies are numbered by their names, else as they come.
     name_of
-        Items of a query of which it gives the same name are one.
+        Items of a query of which it gives the same name are one; else each is.
     cells_at_once
         See `CELLS_AT_ONCE`; 1 gives each query by itself.
     """
@@ -128,7 +132,7 @@ class QueryGatherer:
         *,
         by_policy: bool = True,
         sorts_policies: bool = True,
-        name_of: Callable[[str], str] = str,
+        name_of: Callable[[str], str] | None = None,
         cells_at_once: int = CELLS_AT_ONCE,
     ) -> None:
         self._group_of = np.asarray(group_of, np.int64)
@@ -175,9 +179,10 @@ class QueryGatherer:
         query, self._last = self._last, None
         if query is None:
             return
-        if self._waiting and self._n_cells(query) > self._cells_at_once:
-            yield self.together()
         n_cells = self._n_cells(query)
+        if self._waiting and n_cells > self._cells_at_once:
+            yield self.together()
+            n_cells = self._n_cells(query)
         self._waiting.append(query)
         self._n_items += len(query.numbers)
         self._n_rows += query.n_rows
@@ -187,8 +192,7 @@ class QueryGatherer:
 
     def _n_cells(self, query: "_Query") -> int:
         """Cells or rows, whichever are more, of what waits and one query more."""
-        policies = self._policies | query.policies
-        n_policies = len(policies) if self._by_policy else 1
+        n_policies = len(self._policies | query.policies) if self._by_policy else 1
         n_items = self._n_items + len(query.numbers)
         return max(self._n_groups * n_items * n_policies, self._n_rows + query.n_rows)
 
@@ -199,13 +203,17 @@ class QueryGatherer:
             names.sort()
         number = {x: i if self._by_policy else 0 for i, x in enumerate(names)}
         shape = self._n_groups, len({*number.values()}), self._n_items
-        tables = _Tables(shape, self._group_of, self._unknown)
-        for chunk, first, end, owners, items in _spans(queries):
-            piece = chunk.of_scopes(first, end)
-            policies = [number[name.intervention] for name in piece.names]
-            tables.take(piece, owners, items, np.array(policies, np.int64))
-        mixed = {number[name] for each in queries for name in each.mixed_policies()}
         owners = [i for i, each in enumerate(queries) for _ in each.numbers]
+        firsts = np.searchsorted(owners, np.arange(len(queries)))
+        tables = _Tables(shape, self._group_of, self._unknown)
+        for piece, of_scopes, items in _spans(queries):
+            policies = np.zeros(len(of_scopes), np.int64)
+            if self._by_policy:
+                policies[:] = [number[name.intervention] for name in piece.names]
+            tables.take(piece, of_scopes, items, (policies, firsts[of_scopes]))
+        mixed: set[int] = set()
+        if self._by_policy:
+            mixed.update(number[x] for each in queries for x in each.mixed_policies())
         self._waiting, self._policies = [], {}
         self._n_items = self._n_rows = 0
         return LoggedQueries(
@@ -217,20 +225,10 @@ class QueryGatherer:
         )
 
 
-class _Span(NamedTuple):
-    """Scopes of a chunk; of each its query and the numbers of its items."""
-
-    chunk: Columns
-    first: int
-    end: int
-    owners: list[int]
-    items: list[Int64]
-
-
 class _Query:
     """A query with its columns; `numbers` are those of its items."""
 
-    def __init__(self, name: str, name_of: Callable[[str], str]) -> None:
+    def __init__(self, name: str, name_of: Callable[[str], str] | None) -> None:
         self.name = name
         self.numbers: dict[str, int] = {}
         self.policies: dict[str, None] = {}
@@ -249,7 +247,7 @@ class _Query:
     def _numbers_of(self, items: tuple[str, ...]) -> Int64:
         if items not in self._known:
             numbers = self.numbers
-            names = map(self._name_of, items)
+            names = map(self._name_of, items) if self._name_of else items
             found = [numbers.setdefault(name, len(numbers)) for name in names]
             self._known[items] = np.array(found, np.int64)
         return self._known[items]
@@ -263,20 +261,21 @@ class _Query:
         return several | {name.intervention for name in marked}
 
 
-def _spans(queries: Sequence[_Query]) -> list[_Span]:
-    """What queries have of each chunk, items numbered one query after another."""
-    spans: list[_Span] = []
-    n_before = 0
+def _spans(
+    queries: Sequence[_Query],
+) -> Iterator[tuple[Columns, list[int], list[Int64]]]:
+    """What queries have of each chunk; of each scope its query and its items."""
+    spans: list[tuple[Columns, list[int], list[int], list[Int64]]] = []
     for owner, query in enumerate(queries):
         for chunk, first, end, own in query.spans:
-            last = spans[-1] if spans else None
-            if last is None or last.chunk is not chunk or last.end != first:
-                spans.append(_Span(chunk, first, end, [], []))
-            spans[-1] = spans[-1]._replace(end=end)
-            spans[-1].owners.extend([owner] * len(own))
-            spans[-1].items.extend(x + n_before for x in own)
-        n_before += len(query.numbers)
-    return spans
+            if not spans or spans[-1][0] is not chunk or spans[-1][1][1] != first:
+                spans.append((chunk, [first, end], [], []))
+            _, bounds, owners, items = spans[-1]
+            bounds[1] = end
+            owners.extend([owner] * len(own))
+            items.extend(own)
+    for chunk, bounds, owners, items in spans:
+        yield chunk.of_scopes(*bounds), owners, items
 
 
 class _Tables:
@@ -289,19 +288,26 @@ class _Tables:
         self._group_of = group_of
         self._unknown = unknown
         self._n_known = self._n_unknown = 0
-        # Group, policy, item, rank, shown, clicked, set; and what was expected.
+        # Group, policy, item, rank, shown, clicked, scope; and what was expected.
         self._places: list[Int64] = [np.empty((0, 7), np.int64)]
         self._expected: list[Floats] = [np.empty(0)]
         self._impressions = np.zeros(int(np.prod(shape)))
         self._lists: list[Int64] = [np.empty((0, 4), np.int64)]
-        self._sets: dict[tuple[int, bytes], int] = {}
-        self._of_sets: list[CandidateSet] = []
+        self._scopes = ScopesOfQueries([], [], [])
 
     def take(
-        self, chunk: Columns, owners: list[int], items: list[Int64], policies: Int64
+        self,
+        chunk: Columns,
+        owners: list[int],
+        items: list[Int64],
+        of_scopes: tuple[Int64, Int64],
     ) -> None:
-        """Add columns, given the query, items and policy of each scope."""
-        sets = np.array([*map(self._set, owners, chunk.names, items)], np.int64)
+        """Add columns, given of each scope its query, items, policy and first item."""
+        policies, firsts = of_scopes
+        n_before = len(self._scopes.names)
+        self._scopes.names.extend(chunk.names)
+        self._scopes.owners.extend(owners)
+        self._scopes.items.extend(items)
         scopes, n_lists = chunk.cells[:, 0], chunk.cells[:, IMPRESSIONS]
         groups, is_known = self._group_of[chunk.cells[:, 1]], chunk.has_policies()
         is_used = groups >= 0
@@ -315,10 +321,11 @@ class _Tables:
         is_own = growing[scopes]
         if self._unknown is Unknown.AS_SHOWN:
             is_own = is_own | ~is_known
-        lists = np.column_stack((sets[scopes], groups, policies[scopes], n_lists))
+        lists = np.column_stack((scopes + n_before, groups, policies[scopes], n_lists))
         self._lists.append(lists[is_used])
         n_items = np.array([len(own) for own in items], np.int64)
-        starts, numbers = np.cumsum(n_items) - n_items, np.concatenate(items)
+        starts = np.cumsum(n_items) - n_items
+        numbers = np.concatenate(items) + np.repeat(firsts, n_items)
         is_whole = is_used & ~is_own
         self._add_sets(lists[is_whole], scopes[is_whole], n_items, starts, numbers)
         self._take_rows(chunk, lists, (is_used, is_known, is_own), (starts, numbers))
@@ -339,22 +346,14 @@ class _Tables:
             expected = np.where(is_known, expected, untold)
         starts, numbers = of_items
         item = numbers[starts[chunk.scope] + chunk.item]
-        sets, groups, policies, _ = lists[cells].T
+        scopes, groups, policies, _ = lists[cells].T
         clicked = chunk.by_class[chunk.reward]
-        columns = groups, policies, item, chunk.rank, shown, clicked, sets
+        columns = groups, policies, item, chunk.rank, shown, clicked, scopes
         places = np.column_stack(columns)
         self._places.append(places[is_used])
         self._expected.append(expected[is_used])
         own = places[is_used & is_own]
         self._add(own[:, 0], own[:, 1], own[:, 2], own[:, 4])
-
-    def _set(self, owner: int, name: Any, items: Int64) -> int:
-        place = owner, name.candidate_set
-        if place not in self._sets:
-            self._sets[place] = len(self._of_sets)
-            self._of_sets.append(CandidateSet(*place, name.is_growing, []))
-        self._of_sets[self._sets[place]].items.append(items)
-        return self._sets[place]
 
     def _add(self, groups: Int64, policies: Int64, items: Int64, lists: Int64) -> None:
         at = np.ravel_multi_index((groups, policies, items), self._shape)
@@ -383,7 +382,7 @@ class _Tables:
 
     def found(self, mixed: frozenset[int]) -> tuple[Any, ...]:
         """What `LoggedQueries` has of all of it, from its `log` on."""
-        *columns, sets = np.concatenate(self._places).T
+        *columns, scopes = np.concatenate(self._places).T
         log = LoggedPlaces._make((*columns, np.concatenate(self._expected), mixed))
         n_unknown = self._n_unknown
         return (
@@ -394,6 +393,6 @@ class _Tables:
             n_unknown,
             n_unknown if self._unknown is Unknown.LEFT_OUT else 0,
             n_unknown if self._unknown is Unknown.AS_SHOWN else 0,
-            tuple(self._of_sets),
-            sets,
+            self._scopes,
+            scopes,
         )

@@ -29,8 +29,8 @@ from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
 from streams.training.bias_told import bias_told
 from streams.training.checks import check_pointer
-from streams.training.class_columns import TooManyClasses
 from streams.training.curve_estimator import LEAST_RANKS, CurveEstimator
+from streams.training.curve_views import TooManyClasses
 from streams.training.estimated_curve import (
     ViewsOfGroups,
     fit_of_groups,
@@ -42,8 +42,7 @@ from streams.training.inputs import (
     least_watermark_of,
     watermarks_of,
 )
-from streams.training.learned_online import LearnedOnline
-from streams.training.model_lists import scopes_for
+from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import Progress
 
 

@@ -10,8 +10,7 @@ from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
-from streams.training.curve_ends import CurveEnds
-from streams.training.curve_estimator import LEAST_RANKS, CurveEstimator
+from streams.training.curve_estimator import LEAST_RANKS, CurveEnds, CurveEstimator
 from streams.training.curve_views import Part, every, views_of
 
 OF_VALIDATION = "estimated from clicks of the validation groups"

@@ -9,8 +9,7 @@ from models.estimators.bias_curve import BiasCurve
 from rankstream.wire.curves import curve_rows
 from rankstream.wire.envelope import Snapshot, SnapshotError, is_pointer
 from rankstream.wire.training import CurveUsed
-from streams.training.curve_ends import CurveEnds
-from streams.training.curve_estimator import LEAST_RANKS
+from streams.training.curve_estimator import LEAST_RANKS, CurveEnds
 
 GIVEN = "given"
 """The source of a curve that settings have."""

@@ -51,8 +51,7 @@ from streams.training.item_tables import (
     PooledSums,
 )
 from streams.training.known_curve import GIVEN, KnownCurve
-from streams.training.learned_online import LearnedOnline
-from streams.training.model_lists import scopes_for
+from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import Progress
 
 __all__ = [

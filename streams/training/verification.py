@@ -22,6 +22,7 @@ from streams.training.curve_snapshot import (
     CurveOutcome,
     fit_curve,
 )
+from streams.training.feature_records import UsedFeatures
 from streams.training.inputs import (
     Inputs,
     feature_records_for,
@@ -30,7 +31,6 @@ from streams.training.inputs import (
 from streams.training.known_curve import KnownCurve, curve_of_run
 from streams.training.progress import Progress
 from streams.training.trained_snapshot import Outcome, train_model
-from streams.training.used_features import UsedFeatures
 
 Record = tuple[bytes, bytes | None]
 Events = Callable[[], Iterable[tuple[int, bytes]]]

@@ -18,8 +18,6 @@ from rich.table import Table
 from rankstream.lab.benchmarks.harness import Figure, cpu_line, standing
 from rankstream.lab.benchmarks.pipeline import FIGURES, chosen_figures
 
-SUMMARY = "measure speed and memory, beside a rival in the same run"
-
 BENCHMARKS = {
     "placement": "exact placement probabilities, against sampled rankings",
     "memory": "bytes of a pair and of an open impression; growth in a long run",

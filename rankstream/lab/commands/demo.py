@@ -19,8 +19,6 @@ from rich.live import Live
 from rankstream.lab.demonstration.demonstration import Demonstration
 from rankstream.lab.demonstration.view import DemoState, end_of, result_of, view_of
 
-SUMMARY = "show the whole pipeline at work, in one process"
-
 WARM_UP = 100
 """Lists that are shown before the view, so that everything is compiled."""
 

@@ -26,8 +26,6 @@ from rankstream.lab.reproduction.top_k.losses import LossStudy
 from rankstream.lab.reproduction.top_k.plan import LOSSES, TOP_K
 from rankstream.lab.reproduction.top_k.report import TopKStudy
 
-SUMMARY = "make tables of the literature from LETOR folders"
-
 MULTILEAVING = "multileaving"
 STUDIES: dict[str, type[Study[Any]]] = {
     LEARNERS_TABLE: OnlineStudy,

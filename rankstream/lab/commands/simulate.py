@@ -63,8 +63,6 @@ from streams.learning.learner_needs import (
 
 STOPPED = 130
 
-SUMMARY = "closed loop of simulated users, a ranker and its learner"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

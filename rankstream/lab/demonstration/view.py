@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from models.bias.examination import ExaminationCurve
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 
 WIDE = 48
 """Columns that long bars need."""

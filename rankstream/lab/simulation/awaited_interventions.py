@@ -7,7 +7,7 @@ from producers.readiness import Waiting
 from producers.simulation import PATIENCE_S, LearnerStuck
 from producers.topic_reader import TopicReader
 from rankstream.lab.simulation.interventions import Interventions, Line, Refusals
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import visible
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS, TRAINING

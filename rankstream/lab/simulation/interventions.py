@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple, Protocol
 
 from rankstream.configuration.models import TRAINED
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import visible
 from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import REFUSED, RunRecord

@@ -13,8 +13,7 @@ from producers.simulation import Progress
 from rankstream.lab.simulation.interventions import Interventions
 from rankstream.operations.commands.intervene.tables import print_curve
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.loss_line import loss_line
-from rankstream.operations.terminal.plain_text import plain, visible
+from rankstream.operations.terminal.words import loss_line, plain, visible
 from rankstream.ranker import Ranker
 from rankstream.snapshots import Snapshot
 from rankstream.wire.curves import CurveRecord, published

@@ -34,8 +34,8 @@ from rankstream.wire.envelope import (
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
 from streams.training.bias_told import bias_told
-from streams.training.class_columns import columns_by_class
-from streams.training.curve_ends import CurveEnds
+from streams.training.curve_estimator import CurveEnds
+from streams.training.curve_views import columns_by_class
 from streams.training.estimated_curve import estimated_curve as estimated_curve_of
 from streams.training.known_curve import GIVEN, published_curve
 
@@ -179,7 +179,7 @@ def estimated_curve(
         Whether items of one class count as one; see `models.estimators.item_classes`.
     online
         Interventions whose lists a model that learns online may have made; see
-        `streams.training.learned_online`.
+        `streams.training.model_lists`.
     """
     columns = curve_columns(statistics, has_classes=has_classes)
     groups = statistics.counted[0].groups if statistics.counted else 0

@@ -22,7 +22,7 @@ from models.estimators.item_intervals import PointsOfItems, points_of_items
 from models.estimators.registry import estimator_of
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.answers.sources import LoggingPolicies, Source
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from streams.statistics.columns import Columns
 from streams.statistics.keys import ScopeName
 from streams.statistics.logged_queries import LoggedQueries, QueryGatherer
@@ -161,7 +161,7 @@ def query_gatherer(
         n_groups,
         unknown_for(estimator),
         sorts_policies=False,
-        name_of=class_of if has_classes else str,
+        name_of=class_of if has_classes else None,
         cells_at_once=1,
     )
 

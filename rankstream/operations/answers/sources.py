@@ -23,7 +23,7 @@ from rankstream.wire.envelope import (
 )
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS
 from streams.statistics.reader import Statistics
-from streams.training.learned_online import LearnedOnline
+from streams.training.model_lists import LearnedOnline
 
 Items = Iterable[tuple[bytes, bytes | None]]
 

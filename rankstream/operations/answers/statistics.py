@@ -13,7 +13,7 @@ import numpy as np
 from models.counts.cells import CellSummary, merge
 from models.counts.scope_record import CAPPED, CONVERTED, OVERFLOWED, TRUNCATED
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.routing import partition_of_route, route_of_query
 from streams.fold.candidates_fold import COUNTS, STATE_TOPIC

@@ -8,7 +8,7 @@ import msgspec
 
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
 from rankstream.configuration.models import TRAINED
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
 from rankstream.wire.envelope import features_hash as hash_of_list

@@ -12,7 +12,7 @@ from producers.topic_reader import Record, TopicReader
 from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.answers.verification import MADE, run_from
-from rankstream.operations.terminal.counts import moment
+from rankstream.operations.terminal.words import moment
 from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.schemas import SchemaRefused

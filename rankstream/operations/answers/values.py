@@ -30,7 +30,7 @@ from rankstream.operations.answers.curve import (
 )
 from rankstream.operations.answers.policies import Policies
 from rankstream.operations.answers.sources import Source
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from streams.estimation.curve_replicates import (
     GIVEN,
     CurveReplicates,

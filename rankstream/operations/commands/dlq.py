@@ -26,13 +26,10 @@ from rankstream.operations.answers.dead_letters import (
     letter_counts,
 )
 from rankstream.operations.commands import settings_of, tell
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
 from rankstream.wire.refusal_codes import Code
-
-SUMMARY = "dead letters: list, show, count, replay"
 
 SHOWN_BYTES = 60
 
@@ -56,8 +53,6 @@ What was applied before becomes a duplicate.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("action", choices=("count", "list", "show", "replay"))
     parser.add_argument("place", nargs="?", help="with show: topic/partition/offset")
     parser.add_argument("--topic", choices=SOURCES, help="only letters from this topic")

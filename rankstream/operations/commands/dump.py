@@ -8,13 +8,11 @@ from producers.formats.canonical_dump import Header, write_dump
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.wire.events import SCHEMA
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import EVENTS, INTERACTIONS
-
-SUMMARY = "copy the canonical log into a file"
 
 EPILOG = """examples:
   rankstream dump events.dump.zst --namespace shop
@@ -29,8 +27,6 @@ ends in .gz or .zst makes a packed file. The file appears when it is complete.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("file", type=Path)
     parser.add_argument(
         "--topic",

@@ -14,10 +14,8 @@ from producers.replay import utc
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
-
-SUMMARY = "a person's events: where they are, and a dump without them"
+from rankstream.operations.terminal.words import counted
 
 EPILOG = """examples:
   rankstream erase --user u17                    where they are, and until when
@@ -34,8 +32,6 @@ docs/who-counts.md says what is kept where, and what are sums only.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("--user", help="id of the user, as events have it")
     parser.add_argument(
         "--session",

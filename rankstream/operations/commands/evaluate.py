@@ -38,16 +38,13 @@ from rankstream.operations.commands.options.curves import (
 from rankstream.operations.commands.options.files import add_folded_format
 from rankstream.operations.commands.options.folded_log import folded_log
 from rankstream.operations.commands.options.log import has_files
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
 from streams.estimation.evaluation import LOGGED
 from streams.local import local_settings
 from streams.statistics.reader import Statistics
-
-SUMMARY = "what policies would be worth, before anybody sees them"
 
 SPARE = ("effective clicks", "largest click", "unseen")
 """Columns that a narrow terminal can do without."""
@@ -72,8 +69,6 @@ exit status: 0 if policies were valued, 1 if there is nothing to value them on
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "policies",
         nargs="+",

@@ -16,18 +16,15 @@ from rankstream.operations.answers.experiments import (
 )
 from rankstream.operations.answers.snapshots import opened_store
 from rankstream.operations.commands import settings_of, write_json
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict, encode_verdict
-
-SUMMARY = "comparisons of rankers: list, publish, show verdicts"
 
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """examples:
   rankstream experiments list          the settings, and what clients follow
   rankstream experiments publish       make clients follow the settings

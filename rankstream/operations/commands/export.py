@@ -10,7 +10,7 @@ import numpy as np
 
 from producers.formats.canonical_dump import read_dump, read_header
 from producers.stop_signal import Stop
-from rankstream.operations.bandit_log import (
+from rankstream.operations.answers.bandit_log import (
     BanditLog,
     Part,
     interactions_of,
@@ -21,12 +21,10 @@ from rankstream.operations.commands.options.files import add_folded_format
 from rankstream.operations.commands.options.folded_log import fold_events
 from rankstream.operations.commands.options.log import has_files, log_asked
 from rankstream.operations.local_replay import LocalReplay, dump_of
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.topics import INTERACTIONS
 from streams.local import local_settings
-
-SUMMARY = "lists and clicks as arrays, for other programs"
 
 SUFFIX = ".npz"
 
@@ -45,8 +43,6 @@ what else the file has. Lists count once their click window has passed.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "paths",
         nargs="*",

@@ -33,14 +33,12 @@ from rankstream.operations.commands.options.files import (
 )
 from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.commands.options.recorded_log import recorded_events
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.input_events import Event
 from rankstream.wire.nearest_name import suggestion
 from rankstream.wire.units_of_time import WORDS
-
-SUMMARY = "send live events, from standard input or a followed file"
 
 GRACE_S = 10.0
 """How long a stop waits for what is under way."""
@@ -73,8 +71,6 @@ is.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "--follow",
         type=Path,

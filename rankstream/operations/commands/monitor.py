@@ -14,8 +14,6 @@ from rankstream.operations.monitoring.poller import Poller
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.operations.monitoring.web import Server
 
-SUMMARY = "experiments, interventions, health and the log; --web in a browser"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

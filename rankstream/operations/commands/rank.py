@@ -18,9 +18,8 @@ from rankstream.adapters.table_roles import FEATURES
 from rankstream.operations.answers.folders import snapshot_in
 from rankstream.operations.commands.options.files import add_columns
 from rankstream.operations.commands.options.log import columns_asked
-from rankstream.operations.terminal.counts import counted
-from rankstream.operations.terminal.plain_text import visible
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted, visible
 from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.multileaving import ONE_CANDIDATE
 from rankstream.ranking.served_model import ServedModel
@@ -29,8 +28,6 @@ from rankstream.wire.envelope import Snapshot, pointer_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SUMMARY = "score and rank the items of a file by a trained ranker"
 
 HEAD = ("query", "rank", "item", "score")
 
@@ -72,8 +69,6 @@ class Ranked(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "--model",
         type=Path,

@@ -7,11 +7,9 @@ from pathlib import Path
 
 from rankstream.operations.commands import settings_of
 from rankstream.operations.recount.log import recount_dump, recount_topics
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import visible
 from streams.recount.differences import Verdict
 from streams.recount.rules import rules_of
-
-SUMMARY = "count the canonical log again with independent code, and compare"
 
 EPILOG = """examples:
   rankstream recount --namespace shop
@@ -32,8 +30,6 @@ exit status: 0 where nothing is lost, double, wrong or extra, else 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--events", type=Path, metavar="DUMP", help="a dumped log instead of Kafka"

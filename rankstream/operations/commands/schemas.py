@@ -7,8 +7,6 @@ from pathlib import Path
 from rankstream.operations.serving.openapi import description
 from rankstream.wire.event_schemas import Schema, event_schemas, schema_file
 
-SUMMARY = "JSON Schemas of events, for programs in any language"
-
 API = "openapi"
 """What `rankstream serve` takes and answers; no schema itself, it holds them."""
 
@@ -25,7 +23,6 @@ def file_name(name: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  rankstream schemas query-event          print one\n"

@@ -16,8 +16,6 @@ from rankstream.settings import (
     SettingsError,
 )
 
-SUMMARY = "events, rankings and combined lists over HTTP"
-
 EPILOG = """examples:
   rankstream serve --config shop.toml
   rankstream serve --port 8080
@@ -34,8 +32,6 @@ status is 0.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("--host", help="where to listen (default: serve.host)")
     parser.add_argument(
         "--port", type=int, help="0 takes any free one (default: serve.port)"

@@ -20,9 +20,8 @@ from rankstream.operations.answers.snapshots import (
     versions,
 )
 from rankstream.operations.commands import nothing, settings_of, tell, write_json
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
@@ -31,8 +30,6 @@ from rankstream.snapshots import (
     is_pointer,
     pointer_from,
 )
-
-SUMMARY = "model snapshots: list, show, verify, roll back, follow, repair"
 
 WIDTH = 100
 
@@ -62,7 +59,6 @@ EXPORT_DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  rankstream snapshots list\n"

@@ -11,12 +11,9 @@ from rankstream.operations.commands import settings_of
 from rankstream.settings import Settings
 from streams.topology import topics_of
 
-SUMMARY = "create the topics, check them, or split the log"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  rankstream topics create --namespace shop\n"

@@ -37,8 +37,8 @@ from rankstream.operations.commands.options.files import add_folded_format
 from rankstream.operations.commands.options.folded_log import FoldedLog, folded_log
 from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain, visible
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import plain, visible
 from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.training.inputs import TrainingRefused
@@ -52,8 +52,6 @@ from streams.training.recorded_inputs import (
 
 MOST_SHOWN = 20
 """Features whose weights are printed."""
-
-SUMMARY = "train a ranker from a log in files, without Kafka"
 
 EPILOG = """examples:
   rankstream train --log clicks.csv --features products.csv --model search --out run/
@@ -80,8 +78,6 @@ exit status: 0 if it is done, 1 if nothing can be trained, or a snapshot differs
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "--log",
         nargs="+",

@@ -27,6 +27,7 @@ from rankstream.operations.commands.options.files import (
     add_sorting,
 )
 from rankstream.operations.commands.options.log import features_asked, log_asked
+from rankstream.operations.commands.options.recorded_log import LOOK_EVERY, watched
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.validation import checks
 from rankstream.operations.validation.checks import Status
@@ -40,10 +41,6 @@ from rankstream.operations.validation.reading import (
 from rankstream.operations.validation.report import Report
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import QUERIES
-
-SUMMARY = "judge files of events offline, as ingestion and the join would"
-
-LOOK_EVERY = 4_096
 
 EPILOG = """examples:
   rankstream validate log.jsonl.zst --config shop.toml
@@ -66,8 +63,6 @@ where something warned), 2 where the call or the settings are wrong
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     add_files(parser)
     add_features(parser)
     parser.add_argument(
@@ -101,10 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
             events = read(log, tables, adapted, places, examination)
             if features is not None:
                 line.note("which items each query showed")
-                features.note_shown(_watched(_lists(log, tables), line, stop))
+                features.note_shown(watched(_lists(log, tables), line, stop))
                 events = features.beside(events)
             ordered = OrderedEvents(
-                _watched(events, line, stop),
+                watched(events, line, stop),
                 memory_bytes=max(1, arguments.memory_mb) << 20,
                 scratch=arguments.scratch,
                 is_sorted=not arguments.as_is,
@@ -212,17 +207,6 @@ def _tell_fault(
         examination.refuse(at, check, why, code)
     else:
         examination.miss(at, check, why)
-
-
-def _watched(
-    events: Iterator[Event], line: ProgressLine, stop: Stop
-) -> Iterator[Event]:
-    for number, event in enumerate(events):
-        if number % LOOK_EVERY == 0:
-            line.show(number)
-            if stop.asked:
-                return
-        yield event
 
 
 def _tell(report: Report, arguments: argparse.Namespace) -> int:

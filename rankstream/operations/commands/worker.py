@@ -39,8 +39,6 @@ from streams.worker_roles import ROLES, Role, kinds_of, role_of
 if TYPE_CHECKING:
     from streams.kafka.status.status_page import Status
 
-SUMMARY = "run the stream processors on Kafka"
-
 TELL_EVERY_S = 60.0
 
 ATTEMPT_MS, LONGEST_ATTEMPT_MS = 3_000, 60_000
@@ -56,7 +54,6 @@ T = TypeVar("T")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "roles, and the port of each page, relative to metrics.port:\n"
         + "".join(map(_line_of, ROLES.values()))

@@ -3,8 +3,12 @@
 import shutil
 from pathlib import Path
 
-from rankstream.operations.conversion.refusal import ConversionRefused
-from rankstream.operations.conversion.schema1 import DAY_MS, old_values, read_statistics
+from rankstream.operations.conversion.schema1 import (
+    DAY_MS,
+    ConversionRefused,
+    old_values,
+    read_statistics,
+)
 from rankstream.operations.conversion.scopes import (
     Report,
     Situation,

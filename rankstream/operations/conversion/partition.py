@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from rankstream.operations.conversion.refusal import ConversionRefused
-from rankstream.operations.conversion.schema1 import old_values, read_statistics
+from rankstream.operations.conversion.schema1 import (
+    ConversionRefused,
+    old_values,
+    read_statistics,
+)
 from rankstream.operations.conversion.scopes import (
     Report,
     Situation,

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.wire.schemas import decoded, schema_of
 from streams.state_pieces import Parts
 
@@ -294,3 +293,10 @@ def _decoded(kind: str, key: bytes, value: bytes) -> list[Any]:
             "run the release that wrote it"
         ) from error
     return found
+
+
+class ConversionRefused(RuntimeError):
+    """A state of before that cannot be converted, or not now.
+
+    Operator action: the message names what is needed first.
+    """

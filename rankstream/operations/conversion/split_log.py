@@ -14,7 +14,7 @@ import msgspec
 
 from producers.topic_admin import TopicAdmin
 from producers.topic_reader import TopicReader
-from rankstream.operations.conversion.refusal import ConversionRefused
+from rankstream.operations.conversion.schema1 import ConversionRefused
 from rankstream.operations.conversion.split_partition import (
     TRANSACTION_MS,
     Divider,
@@ -22,7 +22,7 @@ from rankstream.operations.conversion.split_partition import (
     partitions_before,
 )
 from rankstream.operations.conversion.topics import wait_for_workers
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS, LATE
 from streams.kafka.bundles import WITHIN

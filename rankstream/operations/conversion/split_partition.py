@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from producers.topic_reader import TopicReader
-from rankstream.operations.conversion.refusal import ConversionRefused
+from rankstream.operations.conversion.schema1 import ConversionRefused
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.fold.canonical_fold import CanonicalFold

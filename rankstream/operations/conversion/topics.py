@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from producers.topic_admin import KafkaAway, TopicAdmin
 from rankstream.operations.conversion.partition import convert_partition
-from rankstream.operations.conversion.refusal import ConversionRefused
+from rankstream.operations.conversion.schema1 import ConversionRefused
 from rankstream.operations.conversion.scopes import Report
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS

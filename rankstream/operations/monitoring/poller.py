@@ -23,7 +23,7 @@ from rankstream.snapshots import (
     store_of,
 )
 from rankstream.wire.topics import EVALUATIONS, TRAINING
-from streams.training.learned_online import LearnedOnline
+from streams.training.model_lists import LearnedOnline
 
 EVERY_S = 2.0
 EXAMINATION_EVERY_S = 20.0

@@ -32,7 +32,7 @@ class PositionBias:
     ----------
     online
         Interventions whose lists a model that learns online may have made; see
-        `streams.training.learned_online`.
+        `streams.training.model_lists`.
     """
 
     def __init__(self, online: Container[str] = ()) -> None:

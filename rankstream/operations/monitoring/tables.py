@@ -17,8 +17,7 @@ from rich.console import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from rankstream.operations.terminal.counts import counted, moment
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import counted, moment, visible
 from rankstream.wire.training import TRAINING as UNDER_WAY
 
 STATES = {"refused": "red", "left alone": "yellow", "training": "cyan", "done": "green"}

@@ -15,7 +15,7 @@ from rankstream.operations.monitoring.tables import (
     interventions_of,
     values_of,
 )
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict
 
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}

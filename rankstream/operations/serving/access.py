@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rankstream.configuration.serve import is_loopback
 from rankstream.operations.serving.calls import Call
+from rankstream.operations.serving.limits import Rates
 from rankstream.operations.serving.problems import Problem
-from rankstream.operations.serving.rates import Rates
 from rankstream.operations.serving.tokens import Tokens
 from rankstream.settings import ServeSettings
 

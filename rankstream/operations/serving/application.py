@@ -36,13 +36,12 @@ from rankstream.operations.serving.calls import (
 )
 from rankstream.operations.serving.clicks import Clicks
 from rankstream.operations.serving.documents import Documents
+from rankstream.operations.serving.limits import Room, Turns
 from rankstream.operations.serving.lists import Lists
 from rankstream.operations.serving.openapi import description
 from rankstream.operations.serving.pages import Counts, Pages
 from rankstream.operations.serving.problems import Problem, malformed
-from rankstream.operations.serving.room import Room
 from rankstream.operations.serving.sender import Sender
-from rankstream.operations.serving.turns import Turns
 from rankstream.ranker import Ranker
 from rankstream.settings import ServeSettings, Settings
 from rankstream.snapshots import SnapshotStore, store_of

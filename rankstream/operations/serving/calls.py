@@ -7,9 +7,8 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from rankstream.operations.serving.elements import Elements
+from rankstream.operations.serving.limits import Room, Turn, Turns
 from rankstream.operations.serving.problems import Problem, malformed
-from rankstream.operations.serving.room import Room
-from rankstream.operations.serving.turns import Turn, Turns
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -15,9 +15,9 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rankstream.operations.serving.limits import Room
 from rankstream.operations.serving.pages import Counts
 from rankstream.operations.serving.problems import Problem, busy, malformed
-from rankstream.operations.serving.room import Room
 from rankstream.settings import ServeSettings
 
 GRACE_S = 5.0

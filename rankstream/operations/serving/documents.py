@@ -20,18 +20,17 @@ from rankstream.adapters.fields import marks_of, may_tell_of_list
 from rankstream.adapters.impressions import Making, Seen, SeenItems
 from rankstream.adapters.registry import ADAPTERS, options_of
 from rankstream.operations.serving.calls import Answer, Call
-from rankstream.operations.serving.elements import Elements, lines_of
-from rankstream.operations.serving.plain_clicks import plain_clicks
-from rankstream.operations.serving.problems import Problem, malformed
-from rankstream.operations.serving.refused_documents import (
+from rankstream.operations.serving.document_checks import (
     letter_of,
+    plain_clicks,
     refusal_of,
     rejected_of,
 )
+from rankstream.operations.serving.elements import Elements, Values, lines_of
+from rankstream.operations.serving.limits import SLICE_BYTES, Turn
+from rankstream.operations.serving.problems import Problem, malformed
 from rankstream.operations.serving.requests import EventsAnswer, Rejected
 from rankstream.operations.serving.sender import Outgoing, Sender
-from rankstream.operations.serving.turns import SLICE_BYTES, Turn
-from rankstream.operations.serving.values import Values
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
 from rankstream.wire.refusal_codes import Code

@@ -11,9 +11,8 @@ import msgspec
 from rankstream.experiments import Drawn, Experiments, Running, new_impression_id
 from rankstream.operations.serving.calls import Answer, Call
 from rankstream.operations.serving.documents import Documents
-from rankstream.operations.serving.elements import n_commas
-from rankstream.operations.serving.exposures import exposures_of
-from rankstream.operations.serving.features import features_of
+from rankstream.operations.serving.elements import Values, n_commas
+from rankstream.operations.serving.matrices import exposures_of, features_of
 from rankstream.operations.serving.problems import Problem, busy, malformed
 from rankstream.operations.serving.remembered import Kept, Remembered
 from rankstream.operations.serving.requests import (
@@ -24,7 +23,6 @@ from rankstream.operations.serving.requests import (
     RankRequest,
 )
 from rankstream.operations.serving.sender import Outgoing, Sender
-from rankstream.operations.serving.values import Values
 from rankstream.ranker import NoSnapshot, Ranker
 from rankstream.ranking.combining import draw_seed
 from rankstream.ranking.multileaving import Multileaving

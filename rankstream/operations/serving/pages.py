@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from rankstream.experiments import Experiments
 from rankstream.operations.serving.calls import Answer, Call
-from rankstream.operations.serving.room import Room
+from rankstream.operations.serving.limits import Room
 from rankstream.operations.serving.sender import Sender
 from rankstream.ranker import Ranker
 

@@ -15,11 +15,11 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from producers.connection import topics_command
+from rankstream.operations.serving.limits import RECORD_BYTES, Room
 from rankstream.operations.serving.problems import busy
-from rankstream.operations.serving.records import joined
-from rankstream.operations.serving.room import RECORD_BYTES, Room
 from rankstream.settings import Settings
 from rankstream.wire.topics import (
+    BATCH_BYTES,
     CLICKS,
     MAX_EVENT_BYTES,
     QUERIES,
@@ -348,3 +348,24 @@ async def _stopped(producer: Any, within_s: float) -> None:
         stopping.cancel()
         await asyncio.wait((stopping,))
         await producer.client.close()
+
+
+def joined(values: list[bytes]) -> Iterator[bytes]:
+    """Records of one event, or of an array of them up to the size of a batch."""
+    if values and sum(map(len, values)) + len(values) < BATCH_BYTES:
+        yield _record_of(values)
+        return
+    together: list[bytes] = []
+    size = 2
+    for value in values:
+        if together and size + len(value) > BATCH_BYTES:
+            yield _record_of(together)
+            together, size = [], 2
+        together.append(value)
+        size += len(value) + 1
+    if together:
+        yield _record_of(together)
+
+
+def _record_of(values: list[bytes]) -> bytes:
+    return values[0] if len(values) == 1 else b"[" + b",".join(values) + b"]"

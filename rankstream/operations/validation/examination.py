@@ -6,7 +6,7 @@ few events, as with their commits.
 
 from collections.abc import Iterable
 
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.operations.validation import checks
 from rankstream.operations.validation.checks import CHECK_OF_CODE, Found
 from rankstream.settings import Settings

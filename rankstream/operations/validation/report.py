@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankstream.operations.local_replay import OUTCOMES
-from rankstream.operations.terminal.counts import counted
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.operations.validation.checks import (
     CHECKS,
     Check,

@@ -53,7 +53,7 @@ from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve
-from streams.training.learned_online import LearnedOnline
+from streams.training.model_lists import LearnedOnline
 from streams.training.model_records import ModelRecords
 from streams.training.schedule import NOWHERE, position_after
 from streams.training.trained_snapshot import Outcome, train_model

@@ -30,7 +30,7 @@ from streams.kafka.training.background_thread import BackgroundThread, Stopped, 
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
 from streams.kafka.training.valuation import Valuation
 from streams.statistics.keys import Counted
-from streams.training.learned_online import LearnedOnline
+from streams.training.model_lists import LearnedOnline
 from streams.training.retries import form_of
 
 REST = 9.0

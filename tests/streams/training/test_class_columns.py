@@ -7,9 +7,9 @@ from models.bias.examination import estimate_examination
 from models.estimators.item_classes import class_of
 from rankstream.wire.events import UNKNOWN, ClickMark, Interaction, decode_items
 from streams.statistics.reader import Statistics
-from streams.training import class_columns
-from streams.training.class_columns import TooManyClasses, columns_by_class
+from streams.training import curve_views
 from streams.training.curve_snapshot import fit_curve
+from streams.training.curve_views import TooManyClasses, columns_by_class
 from streams.training.estimated_curve import curve_of_groups
 from streams.training.inputs import TrainingRefused
 from tests.event_factory import impression
@@ -110,7 +110,7 @@ def test_a_model_of_curves_may_count_classes():
 
 def test_ids_without_classes_are_refused_where_they_are_many(monkeypatch):
     """Every document would be held."""
-    monkeypatch.setattr(class_columns, "MOST_CLASSES", 2)
+    monkeypatch.setattr(curve_views, "MOST_CLASSES", 2)
     statistics = statistics_of(pages(20), GROUPS)
     with pytest.raises(TooManyClasses, match="classes of items must be few, 2 at most"):
         list(columns_by_class(statistics.columns()))

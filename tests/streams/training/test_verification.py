@@ -10,9 +10,10 @@ from rankstream.wire.routing import partition_of_query
 from rankstream.wire.topics import CANDIDATES
 from streams.statistics.keys import GROWING_SETS, ScopeName
 from streams.statistics.reader import Statistics
-from streams.training import used_features, verification
+from streams.training import feature_records, verification
 from streams.training.feature_records import (
     FeatureRecords,
+    UsedFeatures,
     digest_of,
     features_used,
 )
@@ -23,7 +24,6 @@ from streams.training.inputs import (
     sets_known,
 )
 from streams.training.trained_snapshot import train_model
-from streams.training.used_features import UsedFeatures
 from streams.training.verification import VerificationRefused, verify
 from tests.streams.training.shop import Shop, model_of, settings_of
 
@@ -221,7 +221,7 @@ def test_late_features_are_digested_once_however_many_there_are(
         return digest_of(digests)
 
     monkeypatch.setattr(verification, "UsedFeatures", Counted)
-    monkeypatch.setattr(used_features, "digest_of", digested)
+    monkeypatch.setattr(feature_records, "digest_of", digested)
     features = [
         msgspec.structs.replace(x, digest=bytes(16), n_records=x.n_records + more)
         for x in found.run.features

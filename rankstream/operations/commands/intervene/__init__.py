@@ -32,7 +32,7 @@ from rankstream.operations.commands.intervene.tables import (
     print_runs,
     print_verification,
 )
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import visible
 from rankstream.settings import Settings
 from rankstream.snapshots import pointer_from
 from rankstream.wire.curves import CurveRecord
@@ -44,8 +44,6 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-
-SUMMARY = "train a model now, list its trainings, verify one from the log"
 
 PATIENCE_S = 10.0
 """After so long without an answer it is said what may be missing."""
@@ -72,8 +70,6 @@ exit status: 0 if it is done, 1 if it was refused or a snapshot differs
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "model", nargs="?", help="which one (default: the one that is trained)"
     )

@@ -12,10 +12,14 @@ from models.estimators.choice import OF_KNOWN, choice_of_sums
 from rankstream.operations.answers.trainings import ModelStanding
 from rankstream.operations.answers.verification import Verification
 from rankstream.operations.commands import write_json
-from rankstream.operations.terminal.counts import counted, moment
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.loss_line import loss_line
-from rankstream.operations.terminal.plain_text import plain, visible
+from rankstream.operations.terminal.words import (
+    counted,
+    loss_line,
+    moment,
+    plain,
+    visible,
+)
 from rankstream.wire.curves import CurveOfRank, CurveRecord, published
 from rankstream.wire.envelope import Pointer
 from rankstream.wire.training import LEFT_ALONE, CurveUsed, RunRecord

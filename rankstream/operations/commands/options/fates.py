@@ -10,7 +10,7 @@ from producers.formats.adapted import Adapted
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicUnreadable
 from rankstream.operations.commands import tell
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 
 

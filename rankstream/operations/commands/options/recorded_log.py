@@ -20,9 +20,12 @@ from rankstream.operations.commands.options.log import (
     log_asked,
     names_of,
 )
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.wire.input_events import Event
+
+LOOK_EVERY = 4_096
+"""Events between two looks at the line and at who asks to stop."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,9 @@ def recorded_events(
         if features is not None:
             if features.is_of_items:
                 line.note("which items each query showed")
-                features.note_shown(_watched(read(Adapted(), []), line, stop))
+                features.note_shown(watched(read(Adapted(), []), line, stop))
             events = features.beside(events)
-        seen = _watched(events, line, stop)
+        seen = watched(events, line, stop)
         ordered = OrderedEvents(
             seen,
             memory_bytes=memory_bytes,
@@ -120,11 +123,10 @@ def _told_of_read(
         yield "there is nothing to count: `rankstream validate` says why"
 
 
-def _watched(
-    events: Iterator[Event], line: ProgressLine, stop: Stop
-) -> Iterator[Event]:
+def watched(events: Iterator[Event], line: ProgressLine, stop: Stop) -> Iterator[Event]:
+    """The same events, shown as they come, until somebody asks to stop."""
     for number, event in enumerate(events):
-        if number % 4_096 == 0:
+        if number % LOOK_EVERY == 0:
             line.show(number)
             if stop.asked:
                 return

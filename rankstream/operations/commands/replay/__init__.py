@@ -23,10 +23,8 @@ from rankstream.operations.commands.options.recorded_log import (
     recorded_events,
 )
 from rankstream.operations.commands.replay.to_kafka import send
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
-
-SUMMARY = "send historical logs to Kafka, or fold them in this process"
 
 EPILOG = """formats (--format; auto looks at the first bytes):
 {formats}
@@ -56,7 +54,6 @@ for bit. 'rankstream statistics show QUERY --local run/' reads what --out wrote.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG.format(formats="\n".join(map(_told, CATALOGUE)))
     add_files(parser)
     add_features(parser)

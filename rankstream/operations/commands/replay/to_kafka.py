@@ -20,8 +20,8 @@ from producers.topic_reader import TopicReader, reached_ms
 from rankstream.operations.commands import STOPPED, tell
 from rankstream.operations.commands.options.fates import FateReport
 from rankstream.operations.commands.options.recorded_log import RecordedLog
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 
 GRACE_S = 10.0

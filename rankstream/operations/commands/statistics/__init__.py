@@ -19,17 +19,13 @@ from rankstream.operations.commands.options.curves import (
 )
 from rankstream.operations.commands.statistics.show import show
 from rankstream.operations.commands.statistics.tables import reward_labels, say
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from streams.statistics.reader import Statistics
-
-SUMMARY = "what was counted: show one query, list queries, export"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  rankstream statistics list --limit 20\n"

@@ -11,8 +11,8 @@ from rankstream.operations.answers.folders import statistics_in
 from rankstream.operations.conversion.local_file import KEPT, convert_file
 from rankstream.operations.conversion.scopes import Report
 from rankstream.operations.conversion.topics import convert_topics
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
 

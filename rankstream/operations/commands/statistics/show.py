@@ -31,9 +31,8 @@ from rankstream.operations.commands.statistics.tables import (
     scope_title,
     table_of,
 )
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.wire.routing import normalised_query
 from streams.statistics.keys import Counted, ScopeName
 

@@ -11,8 +11,7 @@ from models.estimators.intervals import FEW_CLICKS, FEW_GROUPS
 from models.estimators.intervention_aware import LEAST_SUPPORT
 from rankstream.operations.answers.relevance import ItemRelevance, QueryRelevance
 from rankstream.operations.answers.statistics import DAY_MS, CountedScopes
-from rankstream.operations.terminal.counts import counted
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
 
 SET_DIGITS = 12

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from producers.formats.canonical_dump import Header, write_dump
-from rankstream.operations.bandit_log import BanditLog, Part
+from rankstream.operations.answers.bandit_log import BanditLog, Part
 from rankstream.operations.cli import main
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, ClickMark, Interaction, encode_record

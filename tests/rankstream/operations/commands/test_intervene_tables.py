@@ -12,7 +12,7 @@ from rankstream.operations.commands.intervene.tables import (
     print_run,
     print_runs,
 )
-from rankstream.operations.terminal.loss_line import loss_line
+from rankstream.operations.terminal.words import loss_line
 from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.training import CurveUsed, LossTried
 from tests.rankstream.training_topic import RUN

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from rankstream.operations.conversion.partition import stopped_partition
-from rankstream.operations.conversion.refusal import ConversionRefused
+from rankstream.operations.conversion.schema1 import ConversionRefused
 from rankstream.wire.topics import STATISTICS, state_topic
 from streams.kafka.state.resume_position import (
     POSITION_KEY,

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream.operations.conversion.refusal import ConversionRefused
-from rankstream.operations.conversion.schema1 import read_cell, read_statistics
+from rankstream.operations.conversion.schema1 import (
+    ConversionRefused,
+    read_cell,
+    read_statistics,
+)
 from streams.state_pieces import Parts
 from tests.rankstream.operations.conversion.stored import stored_values
 

@@ -23,15 +23,18 @@ from models.counts.scope_record import (
     decode_scope,
 )
 from rankstream.operations.conversion import scopes
-from rankstream.operations.conversion.refusal import ConversionRefused
-from rankstream.operations.conversion.schema1 import old_values, read_statistics
+from rankstream.operations.conversion.schema1 import (
+    ConversionRefused,
+    old_values,
+    read_statistics,
+)
 from rankstream.operations.conversion.scopes import (
     Situation,
     check_settings,
     converted,
+    set_name,
     split,
 )
-from rankstream.operations.conversion.set_names import set_name
 from rankstream.settings import (
     LimitSettings,
     Settings,

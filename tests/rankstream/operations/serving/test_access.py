@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rankstream.configuration.serve import serve_faults
-from rankstream.operations.serving.rates import MOST_CLIENTS, Rates
+from rankstream.operations.serving.limits import MOST_CLIENTS, Rates
 from rankstream.operations.serving.tokens import Tokens
 from rankstream.settings import ServeSettings, SettingsError
 from rankstream.wire.topics import CLICKS
@@ -208,7 +208,7 @@ def test_a_bucket_fills_with_time_and_clients_are_bounded(
 ) -> None:
     """However many there are."""
     now_s = 1_000.0
-    clock = "rankstream.operations.serving.rates.time.monotonic"
+    clock = "rankstream.operations.serving.limits.time.monotonic"
     monkeypatch.setattr(clock, lambda: now_s)
     rates = Rates(50.0)
     passed = [rates.wait_s("one") == 0.0 for _ in range(200)]

@@ -16,10 +16,9 @@ from rankstream.operations.serving.application import places_of
 from rankstream.operations.serving.calls import GZIP_PIECE, Call
 from rankstream.operations.serving.documents import DOCUMENT_BYTES
 from rankstream.operations.serving.elements import WINDOW_BYTES
+from rankstream.operations.serving.limits import SLICE_BYTES, Room, Turn, Turns
 from rankstream.operations.serving.problems import Problem
-from rankstream.operations.serving.room import Room
 from rankstream.operations.serving.sender import RECORDS_AT_ONCE, Outgoing, Sender
-from rankstream.operations.serving.turns import SLICE_BYTES, Turn, Turns
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.producer import FakeProducer

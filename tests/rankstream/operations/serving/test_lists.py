@@ -11,7 +11,7 @@ import pytest
 
 from rankstream.experiment_records import RUNNING
 from rankstream.experiments import Experiments
-from rankstream.operations.serving.exposures import exposures_of
+from rankstream.operations.serving.matrices import exposures_of
 from rankstream.operations.serving.remembered import MOST_BYTES, Kept, Remembered
 from rankstream.ranker import Ranker
 from rankstream.ranking.combining import draw_seed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream.operations.serving.plain_clicks import plain_clicks
+from rankstream.operations.serving.document_checks import plain_clicks
 from streams.dead_letter import Origin
 from streams.ingest.elements import elements_of
 from streams.ingest.validation import EventValidator

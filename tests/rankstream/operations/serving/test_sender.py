@@ -10,7 +10,7 @@ import psutil
 import pytest
 from aiokafka.errors import OutOfOrderSequenceNumber
 
-from rankstream.operations.serving.records import joined
+from rankstream.operations.serving.sender import joined
 from rankstream.wire.topics import BATCH_BYTES, CLICKS, QUERIES
 from tests.rankstream.operations.serving.test_events import clicked, listed
 from tests.served import N_PARTITIONS, Answered, Served, served, settings_of, until

@@ -9,7 +9,7 @@ from rankstream.operations.answers.sources import learned_in
 from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from streams.local import write_changes
 from streams.stage import Change
-from streams.training.learned_online import LearnedOnline
+from streams.training.model_lists import LearnedOnline
 from tests.snapshot_factory import envelope
 
 MODELS = {

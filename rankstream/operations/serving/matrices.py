@@ -1,4 +1,4 @@
-"""Features of a request as one matrix."""
+"""Features of a request, and exposures of its answer, as matrices."""
 
 import binascii
 import struct
@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.operations.serving.requests import RankItem
+from rankstream.ranking.ranked_list import Ranking
+from streams.native.placing import placements_of_scores
 
 Floats = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
@@ -61,3 +63,33 @@ def _uneven(number: int, item: RankItem, n_features: int) -> ValueError:
         f"features must be {n_features} of every item, written alike; got {got} for "
         f"item {number}"
     )
+
+
+def exposures_of(ranking: Ranking) -> npt.NDArray[np.float64]:
+    """P(item at rank) by the policy that drew the list, [n_items, n_ranks].
+
+    Items are in the order of the request.
+
+    Raises
+    ------
+    ValueError
+        For a policy that has no closed form.
+    """
+    n_ranks, n_items = len(ranking.order), len(ranking.scores)
+    if ranking.policy == "plackett-luce":
+        scores = ranking.scores.astype(np.float64)
+        placements: npt.NDArray[np.float64]
+        placements = placements_of_scores(scores[None, :], n_ranks)[0]
+        return placements
+    if ranking.policy not in ("deterministic", "tail-shuffle"):
+        raise ValueError(
+            "exposures must be asked for with a policy that has a closed form; got "
+            f"{ranking.policy!r}"
+        )
+    placed = np.zeros((n_items, n_ranks))
+    by_score = np.argsort(-ranking.scores, kind="stable")
+    n_fixed = n_ranks if ranking.policy == "deterministic" else n_ranks - 1
+    placed[by_score[:n_fixed], np.arange(n_fixed)] = 1.0
+    if n_fixed < n_ranks:
+        placed[by_score[n_fixed:], n_fixed] = 1.0 / (n_items - n_fixed)
+    return placed

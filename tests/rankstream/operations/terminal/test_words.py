@@ -2,7 +2,7 @@
 
 import msgspec
 
-from rankstream.operations.terminal.loss_line import loss_line
+from rankstream.operations.terminal.words import loss_line
 from rankstream.wire.training import LossTried
 from tests.rankstream.training_topic import RUN
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, draw, preferences
 from models.interleaving.probabilistic import assignment_shares, expected_signs
 from models.interleaving.probabilistic import preferences as soft_preferences
+from rankstream.lab.benchmarks.folded_log import ONE_PARTITION
 from rankstream.lab.benchmarks.harness import (
     NO_BOUNDS,
     Bounds,
@@ -21,7 +22,6 @@ from rankstream.lab.benchmarks.harness import (
     timed,
 )
 from rankstream.lab.benchmarks.workload import (
-    ONE_PARTITION,
     Workload,
     canonical_records,
 )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankstream.lab.benchmarks.folded_log import ONE_PARTITION, fold_all, folded_records
 from rankstream.lab.benchmarks.harness import (
     Figure,
     cost_figure,
@@ -19,12 +20,9 @@ from rankstream.lab.benchmarks.harness import (
 )
 from rankstream.lab.benchmarks.workload import (
     DISORDER_MS,
-    ONE_PARTITION,
     RECORD_EVENTS,
     Workload,
     canonical_elements,
-    fold_all,
-    folded_records,
 )
 from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import (

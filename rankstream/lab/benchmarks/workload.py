@@ -6,7 +6,7 @@ minutes holds 120,000 open impressions.
 """
 
 import base64
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.events import (
     ACTIVE,
     DETERMINISTIC,
@@ -39,10 +38,7 @@ from rankstream.wire.routing import (
     route_of_query,
     routed_impression_id,
 )
-from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
-from streams.fold.canonical_fold import CanonicalFold
-from streams.partition_fold import partition_fold
-from streams.stage import Change, SourceRecord
+from rankstream.wire.topics import CLICKS, QUERIES
 
 START_MS = 1_700_000_000_000
 DISORDER_MS = 30_000
@@ -50,8 +46,6 @@ RECORD_EVENTS = 250
 
 INPUT_PER_SECOND, INPUT_SHOWN = 400, 10
 """Lists a second of the input topics, and documents of each."""
-
-ONE_PARTITION = KafkaSettings(partitions=1, learner_partitions=1)
 
 
 @dataclass(frozen=True)
@@ -200,25 +194,6 @@ def canonical_records(
                 break
     for partition in range(plan.n_partitions):
         yield record(partition, Frontier(0, 1, at_ms + 86_400_000, ENDED))
-
-
-def folded_records(plan: Workload) -> Iterator[tuple[SourceRecord, int]]:
-    """The records of a log of one partition, each with its number of events."""
-    written = canonical_records(plan, np.random.default_rng(1))
-    for offset, (partition, value, n_events) in enumerate(written):
-        yield SourceRecord(EVENTS, partition, offset, 0, None, value, ()), n_events
-
-
-def fold_all(
-    settings: Settings, records: Iterable[SourceRecord]
-) -> tuple[CanonicalFold, list[Change]]:
-    """A fold that took all records, and its state; outputs are dropped."""
-    fold = partition_fold(0, settings)
-    for record in records:
-        fold.fold(record)
-        fold.outputs()
-        fold.settle()
-    return fold, list(fold.changes())
 
 
 def input_events(

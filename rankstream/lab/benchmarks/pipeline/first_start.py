@@ -8,9 +8,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from rankstream.lab.benchmarks.folded_log import ONE_PARTITION, folded_records
 from rankstream.lab.benchmarks.harness import Figure, cost_figure, own_python
 from rankstream.lab.benchmarks.pipeline.bed import say
-from rankstream.lab.benchmarks.workload import ONE_PARTITION, Workload, folded_records
+from rankstream.lab.benchmarks.workload import (
+    Workload,
+)
 from rankstream.settings import Settings
 from rankstream.wire.events import LOGGED
 from streams.topology import STAGES

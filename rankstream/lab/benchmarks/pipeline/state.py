@@ -5,6 +5,7 @@ Counted, not timed: a log gives the same bytes on every machine.
 
 from typing import NamedTuple
 
+from rankstream.lab.benchmarks.folded_log import ONE_PARTITION, fold_all, folded_records
 from rankstream.lab.benchmarks.harness import (
     Figure,
     cost_figure,
@@ -12,10 +13,7 @@ from rankstream.lab.benchmarks.harness import (
     resident,
 )
 from rankstream.lab.benchmarks.workload import (
-    ONE_PARTITION,
     Workload,
-    fold_all,
-    folded_records,
 )
 from rankstream.settings import Settings, StatisticsSettings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rankstream.lab.benchmarks.folded_log import ONE_PARTITION, folded_records
 from rankstream.lab.benchmarks.harness import (
     Run,
     cost_figure,
@@ -26,7 +27,9 @@ from rankstream.lab.benchmarks.pipeline import FIGURES, first_start, needs_servi
 from rankstream.lab.benchmarks.pipeline.first_start import main, start_s
 from rankstream.lab.benchmarks.pipeline.local import compared_figure
 from rankstream.lab.benchmarks.pipeline.state import query_bytes, written_state
-from rankstream.lab.benchmarks.workload import ONE_PARTITION, Workload, folded_records
+from rankstream.lab.benchmarks.workload import (
+    Workload,
+)
 from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED
 

@@ -177,8 +177,8 @@ def choice_of(known: Known, asked: str | None = None) -> Choice:
     return _FIXED if known.is_fixed else _CHOSEN
 
 
-def asked_for(name: str) -> Choice:
-    """An estimator that is taken whatever is known of a log.
+def asked_for(name: str, by: str = "--estimator") -> Choice:
+    """An estimator that is taken whatever is known of a log; `by` says who asked.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def asked_for(name: str) -> Choice:
     """
     asks_placements = PLACEMENTS in estimator_of(name).needs
     unknown = Unknown.LEFT_OUT if asks_placements else Unknown.KEPT
-    return Choice(name, unknown, "as --estimator asks")
+    return Choice(name, unknown, f"as {by} asks")
 
 
 def choice_of_sums(*, has_known: bool) -> Choice:

@@ -108,8 +108,7 @@ def source_of_replay(
     """
 
     def learned() -> Iterable[str]:
-        found = (decode_snapshot(value) for value in snapshots.values())
-        return [each.model for each in found if each.version]
+        return _learned(map(decode_snapshot, snapshots.values()))
 
     return CountedLog(
         settings,
@@ -276,6 +275,13 @@ def learned_in(folder: Path) -> frozenset[str]:
             f"{folder / SNAPSHOTS_FILE} must hold snapshots; {error}: run the replay "
             "again"
         ) from error
+    return _learned(snapshots)
+
+
+def _learned(snapshots: Iterable[Snapshot]) -> frozenset[str]:
+    """Models with a version that was learned online: it has no name of its own."""
     return frozenset(
-        each.model for each in snapshots if each.version and each.kind != CURVE
+        each.model
+        for each in snapshots
+        if each.version and not each.intervention and each.kind != CURVE
     )

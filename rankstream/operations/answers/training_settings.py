@@ -56,6 +56,11 @@ def check_model(settings: Settings, name: str) -> None:
     ------
     ValueError
     """
+    if name in settings.curves:
+        raise ValueError(
+            f"--model must be a model; {name!r} is a curve, [curves.{name}]: give the "
+            "model another name"
+        )
     model = settings.models.get(name)
     if model is not None and model.versions != TRAINED:
         raise ValueError(
@@ -95,7 +100,8 @@ def resolved(
         model, said = _by_the_log(name, statistics, makers, lists, names)
     else:
         model, said = _of_the_file(name, known, makers, lists, names)
-    models = {name: model}
+    # Others stay: what they learned online is told from what was not.
+    models = settings.models | {name: model}
     return Resolved(msgspec.structs.replace(settings, models=models), tuple(said))
 
 

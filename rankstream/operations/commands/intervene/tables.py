@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from models.estimators.choice import OF_KNOWN, choice_of_sums
+from models.estimators.choice import OF_KNOWN, Choice, asked_for, choice_of_sums
 from rankstream.operations.answers.trainings import ModelStanding
 from rankstream.operations.answers.verification import Verification
 from rankstream.operations.commands import write_json
@@ -160,6 +160,13 @@ def _row(run: RunRecord) -> dict[str, str]:
     }
 
 
+def _choice(run: RunRecord) -> Choice:
+    asked = run.settings.get("training", {}).get("estimator")
+    if asked:
+        return asked_for(asked, "training.estimator")
+    return choice_of_sums(has_known=run.estimator == OF_KNOWN)
+
+
 def _details(run: RunRecord) -> dict[str, str]:
     sizes, curve = run.sizes, run.curve
     n_epochs = max(number for number, *_ in run.epochs)
@@ -176,7 +183,7 @@ def _details(run: RunRecord) -> dict[str, str]:
         "lists left out": f"{sizes.n_left_out:,}, of policies that are unknown",
         "items": f"{sizes.n_items:,}, {sizes.n_below:,} of them below least_support "
         f"with {sizes.share_below:.2%} of the clicks",
-        "values": choice_of_sums(has_known=run.estimator == OF_KNOWN).said(),
+        "values": _choice(run).said(),
         "clicks": f"{sizes.n_clicks:,}, counted in the training groups",
         "epoch": f"{run.best_epoch} of {n_epochs}, loss {_best(run)[0]:.5g}",
         "loss": loss_line(run),

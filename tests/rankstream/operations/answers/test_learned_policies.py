@@ -64,6 +64,8 @@ def test_a_replay_tells_which_models_learned(tmp_path: Path) -> None:
         Change("snapshots", name.encode(), envelope(version, model=name))
         for name, version in (("search", 7), ("shop", 0))
     ]
+    trained = envelope(9, model="news", intervention="news@0.9")
+    changes.append(Change("snapshots", b"news", trained))
     write_changes(tmp_path / SNAPSHOTS_FILE, changes)
     assert learned_in(tmp_path) == {"search"}
     write_changes(tmp_path / SNAPSHOTS_FILE, [Change("snapshots", b"m", b"no")])

@@ -11,6 +11,7 @@ import pytest
 
 from producers.formats.registry import read_events
 from rankstream.operations.answers.folders import STATISTICS_FILE
+from rankstream.operations.answers.training_folder import read_training
 from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, load_settings
@@ -103,6 +104,23 @@ def test_it_makes_what_the_pipeline_with_its_trainer_makes(shop: Path) -> None:
     assert settings.kafka.partitions == 4
     assert envelope == encode_snapshot(found.snapshot)
     assert snapshot.weights != first_version("m", settings.models["m"]).weights
+
+
+def test_lists_of_a_model_that_learns_online_are_known_as_such(tmp_path: Path) -> None:
+    """Whichever model is trained: settings of the others stay."""
+    own = "".join(x for x in CONFIG.splitlines(True) if "examination" not in x)
+    own = own.replace("[models.m.t", 'learns_from = ["old"]\n[models.m.t')
+    other = f"[models.old]\nfeatures = {N_FEATURES}\nlog_candidates = true\n"
+    (tmp_path / "shop.toml").write_text(own + other)
+    old = ModelSettings(features=N_FEATURES, log_candidates=True)
+    ranker, lines = Ranker("old", source=lambda: first), Lines()
+    first = encode_snapshot(first_version("old", old))
+    ranker.load()
+    show(lines, ranker, Shown(0, START_MS), 800, step_ms=1_000)
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"\n".join(lines.values) + b"\n")
+    assert trained(log, tmp_path, "--model", "m") == 0
+    assert read_training(tmp_path / "run").run.online == ["old"]
 
 
 def test_it_is_made_again_from_its_folder_and_from_the_log(
@@ -322,6 +340,11 @@ def test_letor_files_are_ranked_by_number(
              "on.toml"],
             "--model must be one that is trained, or one that no settings",
         ),
+        (
+            ["--log", "clicks.csv", "--model", "eyes", "--out", "new", "--config",
+             "on.toml"],
+            "--model must be a model; 'eyes' is a curve, [curves.eyes]: give the",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_the_remedy(
@@ -333,7 +356,8 @@ def test_what_cannot_be_is_refused_with_the_remedy(
 ) -> None:
     """And nothing is written."""
     monkeypatch.chdir(table)
-    Path("on.toml").write_text("[models.on]\nfeatures = 3\n")
+    eyes = '[curves.eyes]\nestimator = "position"\n'
+    Path("on.toml").write_text("[models.on]\nfeatures = 3\n" + eyes)
     Path("others.csv").write_text("item,price\nx,1\n")
     Path("gaps.csv").write_text("item,price\nsku-1,1\nsku-2,\n")
     is_of_the_log = said.startswith("a log must have features")

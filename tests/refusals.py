@@ -57,7 +57,6 @@ SETTINGS_RULES = (
         path.relative_to(TREE).as_posix()
         for path in sorted((TREE / "rankstream" / "configuration").glob("*.py"))
     ),
-    "rankstream/ranking/learner_options.py",
     "rankstream/ranking/methods.py",
     "rankstream/ranking/scored_beside.py",
 )

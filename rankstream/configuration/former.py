@@ -71,14 +71,19 @@ def curve_of_record(form: Mapping[str, Any]) -> CurveSettings:
 
 def _curve(model: Mapping[str, Any]) -> dict[str, Any]:
     """The section of a curve that was a model."""
-    options, training = model.get("options", {}), model.get("training", {})
+    options, training = (_table(model.get(k)) for k in ("options", "training"))
     estimator = options.get("estimator", PositionCurve().estimator)
-    form = ESTIMATORS.get(estimator)
+    form = ESTIMATORS.get(estimator) if isinstance(estimator, str) else None
     of_others = OF_SOME.keys() - {*form.__struct_fields__} if form else set()
     fields = {k: v for k, v in options.items() if k not in of_others}
     fields |= {k: model[k] for k in ("seed", "learns_from") if k in model}
     schedule = {k: training[k] for k in Schedule.__struct_fields__ if k in training}
     return {"estimator": estimator, **fields, "schedule": schedule}
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    """What is no table says nothing here; the settings are refused anyway."""
+    return value if isinstance(value, dict) else {}
 
 
 def in_toml(table: str, name: str, fields: Mapping[str, Any]) -> str:
@@ -94,8 +99,8 @@ def in_toml(table: str, name: str, fields: Mapping[str, Any]) -> str:
     <BLANKLINE>
     """
     title = f"{table}.{name if _is_bare(name) else _toml(name)}"
-    below = {k: v for k, v in fields.items() if k in BELOW}
-    own = {k: v for k, v in fields.items() if k not in BELOW}
+    below = {k: v for k, v in fields.items() if k in BELOW and isinstance(v, dict)}
+    own = {k: v for k, v in fields.items() if k not in below}
     lines = []
     for head, section in {
         title: own,

@@ -73,7 +73,7 @@ def _of_section(setting: str, form: Any, value: Any, told: str) -> Fault:
     first = next(iter(forms.values()))
     name = first.__struct_config__.tag_field
     tag = value.get(name, first.__struct_config__.tag) if isinstance(value, dict) else 0
-    if isinstance(value, dict) and tag not in forms:
+    if isinstance(value, dict) and not (isinstance(tag, str | None) and tag in forms):
         setting = f"{setting}.{name}"
         return setting, f"{setting} must be one of {[*forms]}; got {tag!r}"
     return _said(setting, forms.get(tag, first), told)

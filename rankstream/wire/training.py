@@ -240,7 +240,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     watermarks
         That of each partition, sorted; None before there is one.
     settings
-        Those of the model, as `msgspec.to_builtins` gives them.
+        Those of the model, as `rankstream.configuration.former` records them.
     split_shares
         `statistics.split_shares`.
     groups

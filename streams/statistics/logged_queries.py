@@ -24,8 +24,7 @@ CELLS_AT_ONCE = 1 << 18
 query may have more."""
 
 PAIRS_AT_ONCE = 1 << 19
-"""Of a cell and an item that its lists could have shown, added up together: there may
-be a thousand times as many as rows."""
+"""Of a cell and an item that its lists could have shown, added up together."""
 
 
 class ScopesOfQueries(NamedTuple):
@@ -310,6 +309,8 @@ class _Tables:
         self._scopes.owners.extend(owners)
         self._scopes.items.extend(items)
         scopes, n_lists = chunk.cells[:, 0], chunk.cells[:, IMPRESSIONS]
+        if (last := chunk.cells[:, 1].max(initial=-1)) >= len(self._group_of):
+            raise ValueError(f"`statistics` is damaged: no group is {last}; count anew")
         groups, is_known = self._group_of[chunk.cells[:, 1]], chunk.has_policies()
         is_used = groups >= 0
         self._n_known += int(n_lists[is_used & is_known].sum())

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from rankstream.configuration.curves import OF_SOME
 from rankstream.configuration.former import curve_of_record, model_of_record
 from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
@@ -151,8 +152,13 @@ def curve_made_of(
         reason=run.reason, epoch=run.epoch, online=frozenset(run.online),
         on_progress=on_progress,
     )  # fmt: skip
-    # They are what it was made of, in the words of the release that made it.
-    made = msgspec.structs.replace(found.run, settings=run.settings)
+    # They are what it was made of, in the words of the release that made it, which also
+    # kept options that its estimator does not look at.
+    curve = own.curves[run.model]
+    unused = {k: run.options[k] for k in OF_SOME if not hasattr(curve, k)}
+    made = msgspec.structs.replace(
+        found.run, settings=run.settings, options=found.run.options | unused
+    )
     return found._replace(run=made)
 
 

@@ -10,7 +10,7 @@ import multiprocessing
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -342,13 +342,19 @@ def run_over(
                 running.add(pool.submit(work, job))
                 if len(running) >= AHEAD * n_processes:
                     done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from [each.result() for each in done]
+                    yield from _results(done)
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from [each.result() for each in done]
+                yield from _results(done)
         except BaseException:  # Ctrl-C, or whoever reads us stops: nobody waits
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _results(done: Iterable[Future[Done]]) -> Iterator[Done]:
+    """What was found first, so that a job that failed costs no other."""
+    for each in sorted(done, key=lambda future: future.exception() is not None):
+        yield each.result()
 
 
 def to_measure(

@@ -11,7 +11,6 @@ from producers.stop_signal import Stop
 from producers.topic_reader import Record, TopicReader
 from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
-from rankstream.operations.answers.verification import MADE, run_from
 from rankstream.operations.terminal.words import moment
 from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
@@ -43,6 +42,27 @@ SILENT_S = 15.0
 LOOK_S = 0.5
 
 FORGOTTEN = "why is not known any more, as another one was refused since"
+
+MADE = ("run", "curve")
+"""Kinds of records of what was made from the log."""
+
+
+def run_from(name: str, value: bytes, kind: str = "run") -> RunRecord | CurveRecord:
+    """The run of an intervention, or the fit of a curve, from its record.
+
+    Raises
+    ------
+    SchemaRefused, ValueError
+        Where another release wrote it, or something else.
+    """
+    try:
+        found: RunRecord | CurveRecord = decode_record(kind, value)
+    except msgspec.DecodeError as error:
+        raise ValueError(
+            f"a {kind} in {TRAINING} must be readable; {error}, of {name!r:.200}: "
+            "something else wrote it: begin anew in another --namespace"
+        ) from error
+    return found
 
 
 class Counted(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from producers.formats.canonical_dump import read_dump
 from producers.topic_reader import read_records
 from rankstream.operations.answers.as_builtins import Answer
+from rankstream.operations.answers.trainings import MADE, run_from
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
@@ -27,7 +28,7 @@ from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import CURVE, is_pointer
 from rankstream.wire.snapshot_names import Parent, sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
-from rankstream.wire.training import RunRecord, decode_record, decode_training_key
+from rankstream.wire.training import RunRecord, decode_training_key
 from streams.training.curve_snapshot import CurveOutcome
 from streams.training.trained_snapshot import Outcome
 from streams.training.verification import curve_made_again, made_again
@@ -35,9 +36,6 @@ from streams.training.verification import curve_made_again, made_again
 _encode = msgspec.msgpack.Encoder().encode
 
 NOT_KEPT = "neither `snapshots` nor Redis has it: the digest in its run was compared"
-
-MADE = ("run", "curve")
-"""Kinds of records of what was made from the log."""
 
 
 @dataclass(frozen=True)
@@ -158,24 +156,6 @@ def differences_of_envelopes(published: bytes, made: bytes) -> list[str]:
         else:
             told.append(f"weights were {len(before)}, are {len(after)}")
     return told or ["the same snapshot in other bytes"]
-
-
-def run_from(name: str, value: bytes, kind: str = "run") -> RunRecord | CurveRecord:
-    """The run of an intervention, or the fit of a curve, from its record.
-
-    Raises
-    ------
-    SchemaRefused, ValueError
-        Where another release wrote it, or something else.
-    """
-    try:
-        found: RunRecord | CurveRecord = decode_record(kind, value)
-    except msgspec.DecodeError as error:
-        raise ValueError(
-            f"a {kind} in {TRAINING} must be readable; {error}, of {name!r:.200}: "
-            "something else wrote it: begin anew in another --namespace"
-        ) from error
-    return found
 
 
 class _History:

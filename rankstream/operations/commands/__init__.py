@@ -3,9 +3,10 @@
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rankstream.settings import Settings, load_settings, with_namespace
+if TYPE_CHECKING:
+    from rankstream.settings import Settings
 
 STOPPED = 130
 """The exit status where somebody asked to stop."""
@@ -15,13 +16,16 @@ class Stopped(Exception):
     """Somebody asked to stop."""
 
 
-def settings_of(arguments: argparse.Namespace) -> Settings:
+def settings_of(arguments: argparse.Namespace) -> "Settings":
     """The settings of a call, under its namespace.
 
     Raises
     ------
     SettingsError
     """
+    # `rankstream --help` finds the commands in here, and reads no settings.
+    from rankstream.settings import load_settings, with_namespace  # noqa: PLC0415
+
     return with_namespace(load_settings(arguments.config), arguments.namespace)
 
 

@@ -30,9 +30,11 @@ from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.commands.options.outcomes import (
     OutcomeReport,
     add_strict,
-    lines_of_adapted,
 )
-from rankstream.operations.commands.options.recorded_log import recorded_events
+from rankstream.operations.commands.options.recorded_log import (
+    lines_of_adapted,
+    recorded_events,
+)
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings

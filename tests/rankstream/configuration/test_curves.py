@@ -28,6 +28,7 @@ PIVOT = CURVE.replace("position", "pivot")
             "'pivot', 'all-pairs']; got 'em'",
         ),
         (CURVE + "ranks = 1", "curves.c.ranks must be a whole number, 2 or more"),
+        ("[curves.c]\nestimator = ['trust']", "curves.c.estimator must be one of ['"),
         (CURVE + "ranks = 101", "curves.c.ranks must be a whole number, 100 or less"),
         (CURVE + "ranks = 2.0", "curves.c.ranks must be a whole number; got a number"),
         (PIVOT + "bootstrap = 1", "bootstrap must be a whole number, 2 or more; got 1"),

@@ -86,6 +86,8 @@ def test_a_form_that_there_was_is_refused_with_the_new_one(tmp_path: Path) -> No
     ("text", "anew"),
     [
         ("", '[curves.c]\nestimator = "position"\n'),
+        ("options = 3\ntraining = 'x'", '[curves.c]\nestimator = "position"\n'),
+        ("options = {estimator = ['a']}", '[curves.c]\nestimator = ["a"]\n'),
         ("options = {estimator = 'em'}", '[curves.c]\nestimator = "em"\n'),
         ("options = {ranks = 3, classes = true}\nfeatures = 2",
          '[curves.c]\nestimator = "position"\nranks = 3\nclasses = true\n'),

@@ -126,6 +126,19 @@ def test_only_the_command_at_hand_is_loaded() -> None:
     assert said.strip() == "[]"
 
 
+def test_bare_help_reads_no_settings() -> None:
+    """Nor what settings are checked by: it is there at once."""
+    program = (
+        "import sys; from rankstream.operations.cli import parser_for; parser_for([]);"
+        "print([n for n in ('numpy', 'msgspec', 'redis') if n in sys.modules])"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=True, cwd=Path(cli.__file__).parents[3],
+    ).stdout  # fmt: skip
+    assert said.strip() == "[]"
+
+
 def test_a_word_that_is_no_command_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -256,6 +256,14 @@ def test_beyond_what_is_kept_apart_placements_are_several():
     assert found.log.mixed
 
 
+def test_a_group_that_there_is_not_is_told_of():
+    """A damaged record has one, and the recount must end in words."""
+    how = QueryGatherer([0], 1, Unknown.LEFT_OUT)
+    log = [shown("ab", unit=unit) for unit in range(20)]
+    with pytest.raises(ValueError, match="no group is"):
+        [*how.of(marked(counted(log)))]
+
+
 def test_nothing_is_made_of_nothing():
     """As of an empty log."""
     assert [*gathering(EVERYBODY, Unknown.LEFT_OUT).of([])] == []

@@ -91,8 +91,14 @@ def test_a_fit_of_a_curve_that_was_a_model_is_made_again() -> None:
     """The record that an earlier release wrote stays as it is, to the byte."""
     first = shop().trainer.curves[0]
     training = {"after": [800, 1_000], "cutoff": 10, "at": []}
-    form = {"learner": "examination", "options": {"ranks": 5}, "training": training}
-    run = msgspec.structs.replace(first, settings={"features": 0, "seed": 0, **form})
+    # It took options that the estimator does not look at, and kept them.
+    options = {"ranks": 5, "bootstrap": 7}
+    form = {"learner": "examination", "options": options, "training": training}
+    run = msgspec.structs.replace(
+        first,
+        settings={"features": 0, "seed": 0, **form},
+        options=first.options | {"bootstrap": 7},
+    )
     again = curve_made_again(shop().settings, run, None, lambda: shop().log)
     assert encode_record(again.run) == encode_record(run)
     assert again.run.sha256 == first.sha256

@@ -5,7 +5,6 @@ import shlex
 from collections import Counter
 
 from producers.event_sink import SentRecords
-from producers.formats.adapted import Adapted
 from producers.outcomes import Outcomes, OutcomeWatch
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicUnreadable
@@ -100,24 +99,6 @@ def lines_of(found: Outcomes, settings: Settings) -> list[str]:
             f"time.disorder_ms has passed; {later}"
         )
     return lines
-
-
-def lines_of_adapted(adapted: Adapted, form: str) -> list[str]:
-    """What a person is told of documents of another format."""
-    if not adapted.documents:
-        return [*adapted.notes]
-    lines = [
-        f"{counted(adapted.documents, 'document')} of {form}, of which "
-        f"{adapted.silent:,} say nothing of lists or clicks"
-    ]
-    if n_made := adapted.seen.n_made:
-        lines.append(f"made of impression events: {counted(n_made, 'list')}")
-    if n_refused := adapted.refused.total():
-        lines.append(
-            f"not adapted, and sent to the dead letters: "
-            f"{counted(n_refused, 'document')} ({_each(adapted.refused)})"
-        )
-    return lines + adapted.notes
 
 
 def _each(counts: Counter[str]) -> str:

@@ -19,7 +19,6 @@ from rankstream.operations.commands.options.log import (
     log_asked,
     names_of,
 )
-from rankstream.operations.commands.options.outcomes import lines_of_adapted
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
 from rankstream.wire.input_events import Event
@@ -131,3 +130,22 @@ def watched(events: Iterator[Event], line: ProgressLine, stop: Stop) -> Iterator
             if stop.asked:
                 return
         yield event
+
+
+def lines_of_adapted(adapted: Adapted, form: str) -> list[str]:
+    """What a person is told of documents of another format."""
+    if not adapted.documents:
+        return [*adapted.notes]
+    lines = [
+        f"{counted(adapted.documents, 'document')} of {form}, of which "
+        f"{adapted.silent:,} say nothing of lists or clicks"
+    ]
+    if n_made := adapted.seen.n_made:
+        lines.append(f"made of impression events: {counted(n_made, 'list')}")
+    if n_refused := adapted.refused.total():
+        each = ", ".join(f"{n:,} {code}" for code, n in adapted.refused.most_common())
+        lines.append(
+            f"not adapted, and sent to the dead letters: "
+            f"{counted(n_refused, 'document')} ({each})"
+        )
+    return lines + adapted.notes

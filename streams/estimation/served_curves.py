@@ -23,7 +23,7 @@ class ServedCurves:
     Parameters
     ----------
     published
-        The newest version of each model of curves that has one.
+        The newest version of each curve that has one.
     check
         Is called again and again while one is fitted; what it raises ends all.
     online

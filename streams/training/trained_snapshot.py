@@ -97,7 +97,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     on_progress
         Is told how far it is, from this thread; what it raises ends the training.
     curve
-        The newest one of the model of curves that the settings name, if there is one;
+        The newest version of the curve that the settings name, if there is one;
         see `rankstream.settings.Settings.curve_for`.
     online
         As that of `streams.training.curve_snapshot.fit_curve`, for a curve that the

@@ -20,8 +20,6 @@ from streams.statistics.scopes import (
     STRIDE,
     ScopeBatch,
     SortedItems,
-    StoredScope,
-    batches,
 )
 
 PLACES_AT_ONCE = 1 << 19
@@ -139,18 +137,6 @@ class ColumnReader:
         self._n_classes = n_classes
         self._reward = reward
         self._placed = PlacedRows()
-
-    def read(self, scopes: Iterable[StoredScope]) -> Iterator[Columns]:
-        """Chunks of whole cells; a scope may be in two of them.
-
-        Raises
-        ------
-        ValueError
-            If something is missing or has another shape; see
-            `streams.statistics.scopes.batches`.
-        """
-        for batch in batches(scopes):
-            yield from self.of_batch(batch)
 
     def of_batch(self, batch: ScopeBatch) -> Iterator[Columns]:
         """The columns of a batch."""

@@ -58,11 +58,6 @@ class ValueSpool:
     def __len__(self) -> int:
         return len(self._owners)
 
-    @property
-    def is_in_file(self) -> bool:
-        """Whether records were too many for memory."""
-        return self._file is not None
-
     def add(self, name: str, key: bytes, value: bytes) -> None:
         """Keep a record; an empty value is a tombstone.
 

@@ -96,8 +96,8 @@ def test_all_that_is_known_of_a_run_is_shown(
         lambda: print_run(RUN), capsys
     )
     asked = {"training": {"estimator": "rerank"}}
-    other = msgspec.structs.replace(RUN, settings=asked, estimator="rerank")
-    said = " ".join(said_of(lambda: print_run(other), capsys).split())
+    run = msgspec.structs.replace(RUN, settings=asked, estimator="rerank")
+    said = " ".join(said_of(lambda: print_run(run), capsys).split())
     assert "by rerank: as training.estimator asks" in said
     best = LossTried("truncated-lambda", 1, 1.3, 0.1, 0.0, 0.0)
     other = LossTried("arp-linear", 1, 1.25, 0.1, 0.05, 0.0123)

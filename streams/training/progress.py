@@ -35,10 +35,12 @@ class TrainingProgress(NamedTuple):
 
         Examples
         --------
-        >>> Progress("epoch", 3, 0.5, 1.25, 50).told()
+        >>> TrainingProgress("epoch", 3, 0.5, 1.25, 50).told()
         'epoch 3 of at most 50, loss 0.5, held-out DCG 1.25'
-        >>> Progress("reading", 2_000).told(), Progress("judging").told()
-        ('reading, 2,000 queries so far', 'estimating its clicks per list')
+        >>> TrainingProgress("reading", 2_000).told()
+        'reading, 2,000 queries so far'
+        >>> TrainingProgress("judging").told()
+        'estimating its clicks per list'
         """
         if self.loss is not None:
             dcg = f"held-out DCG {self.held_out_dcg:.6g}"

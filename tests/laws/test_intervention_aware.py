@@ -350,7 +350,7 @@ MUTANTS = (
     ("intervals", "(n_groups - 1) / n_divided", "1 / n_divided"),
     ("intervals", "(known - mean) ** 2", "known ** 2"),
     ("intervals", "degrees = np.maximum(n_groups - 1.0", "degrees = (n_groups + 0.0"),
-    ("intervals", "0.5 + 0.5 * confidence", "confidence"),
+    ("intervals", "1.0), 0.5 + 0.5 * confidence", "1.0), confidence"),
     ("intervals", "np.where(has_item, (known", "np.where(True, (known"),
     ("intervals", "clicked - beta, alpha", "clicked, alpha"),
 )

@@ -140,7 +140,13 @@ def paired_difference(one: Floats, other: Floats) -> Difference:
 
 
 def claimed_gap(one: Floats, other: Floats) -> Difference:
-    """The same for a claim: one pair alone has no error, and decides nothing."""
+    """The same for a claim: one pair alone has no error, and decides nothing.
+
+    Parameters
+    ----------
+    one, other : [n_runs]
+        Figures of the same runs; NaN where a run has none.
+    """
     gap = paired_difference(one, other)
     n_pairs = int(np.isfinite(one - other).sum())
     return gap if n_pairs > 1 else gap._replace(error=math.nan)

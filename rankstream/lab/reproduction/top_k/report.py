@@ -91,7 +91,13 @@ class Axis(NamedTuple):
         return picture_of(title, panels, below=below, is_log=self.is_clicks)
 
     def points(self, runs: Sequence[Floats]) -> list[Point]:
-        """A line with bands of two standard errors; `runs` at each number."""
+        """A line with bands of two standard errors.
+
+        Parameters
+        ----------
+        runs : [n_runs]
+            At each number, figures of the runs.
+        """
         return [
             (found := figure_of(values)).point(float(number), 2.0 * found.error)
             for number, values in zip(self.numbers, runs, strict=True)

@@ -129,7 +129,9 @@ def group_lags(settings: Settings) -> dict[str, int]:
             for partition in consumer.partitions_for_topic(topic)
         ]
         ends = consumer.end_offsets(places)
-        lags[kind.name] = sum(ends[place] - committed[place].offset for place in places)
+        # A role that has only begun has committed nothing yet.
+        done = {place: found.offset for place, found in committed.items()}
+        lags[kind.name] = sum(ends[place] - done.get(place, 0) for place in places)
     consumer.close()
     admin.close()
     return lags

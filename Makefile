@@ -48,7 +48,7 @@ demo: .venv/installed  ## install, and run the demonstration in this terminal
 test: .venv/collected  ## install, and run all tests, those on a real Kafka and Redis too
 	$(BIN)/python -m pytest $(SPREAD)
 
-quick: .venv/collected  ## laws and pure rooms, and style of what changed: three minutes
+quick: .venv/collected  ## laws and pure rooms, and style of what changed
 	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff check
 	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff format --check
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not broker' --under 1.5

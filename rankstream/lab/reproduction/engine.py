@@ -357,11 +357,9 @@ def _results(done: Iterable[Future[Done]]) -> Iterator[Done]:
         yield each.result()
 
 
-def to_measure(
-    jobs: Sequence[Work], kind_of: Callable[[Work], str | None]
-) -> list[Work]:
+def to_measure(jobs: Sequence[Work], kind_of: Callable[[Work], Any]) -> list[Work]:
     """The first few jobs of each kind, as they are to be run first."""
-    found: dict[str | None, list[Work]] = {}
+    found: dict[Any, list[Work]] = {}
     for job in jobs:
         of_kind = found.setdefault(kind_of(job), [])
         if len(of_kind) < N_MEASURED:

@@ -51,7 +51,7 @@ test: .venv/collected  ## install, and run all tests, those on a real Kafka and 
 quick: .venv/collected  ## laws and pure rooms, and style of what changed
 	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff check
 	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff format --check
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not broker' --under 1.5
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not broker' --under 1
 
 long: .venv/collected fuzz fuzz-wire  ## what takes hours: all cases of the laws, a million broken records
 	RANKSTREAM_TEST_CASES=all $(BIN)/python -m pytest $(SPREAD)

@@ -20,7 +20,7 @@ from tests.services import (
     without,
 )
 from tests.session.budget import Budget, Summary
-from tests.session.durations import function_of, kept
+from tests.session.durations import kept, quicker
 from tests.session.scheduling import LongestFirst
 
 # The first example of a run may compile a kernel.
@@ -73,13 +73,10 @@ def pytest_collection_modifyitems(
             item.add_marker(pytest.mark.broker)
     under = config.getoption("--under")
     if under is not None:
-        table = kept()
-        longer = [
-            item for item in items
-            if (row := table.get(function_of(item.nodeid))) and row.seconds >= under
-        ]  # fmt: skip
+        is_quick = quicker([item.nodeid for item in items], kept(), under)
+        longer = [item for item in items if not is_quick[item.nodeid]]
         config.hook.pytest_deselected(items=longer)
-        items[:] = [item for item in items if item not in set(longer)]
+        items[:] = [item for item in items if is_quick[item.nodeid]]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -119,10 +119,11 @@ def _longest_first(row: tuple[str, Taken]) -> tuple[float, str]:
 
 
 class Kept(NamedTuple):
-    """A row of the table."""
+    """A row of the table; `fixtures_s` are those that were set up for this test."""
 
     seconds: float
     cpu_s: float
+    fixtures_s: float = 0.0
 
     @property
     def waits(self) -> bool:
@@ -140,9 +141,35 @@ def kept(path: Path = TABLE) -> Mapping[str, Kept]:
         return {}
     with path.open(newline="", encoding="ascii") as file:
         return {
-            row["test"]: Kept(float(row["seconds"]), float(row["cpu_s"]))
+            row["test"]: Kept(float(row["seconds"]), float(row["cpu_s"]), _before(row))
             for row in csv.DictReader(file)
         }
+
+
+def quicker(
+    tests: Iterable[str], table: Mapping[str, Kept], under: float
+) -> dict[str, bool]:
+    """Whether each test took less than `under` seconds, all its cases together.
+
+    Where the fixtures of a file took ten times as long, none of its tests is quick: the
+    first of them that is left pays.
+    """
+    slow = {
+        file_of(name) for name, row in table.items()
+        if name != file_of(name) and row.fixtures_s >= 10 * under
+    }  # fmt: skip
+    quick = {}
+    for test in tests:
+        row = table.get(function_of(test))
+        is_short = row is None or row.seconds < under
+        quick[test] = is_short and file_of(test) not in slow
+    return quick
+
+
+def _before(row: Mapping[str, str]) -> float:
+    """Seconds that cannot be those of its cases."""
+    cases_s = int(row["cases"]) * float(row["longest_s"])
+    return round(max(0.0, float(row["seconds"]) - cases_s), 1)
 
 
 def above(durations: Iterable[tuple[str, Taken]], seconds: float) -> list[str]:

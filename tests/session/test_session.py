@@ -10,7 +10,7 @@ from pathlib import Path
 from deploy.local_server import LocalServer
 from deploy.process import ServerProcess, answers
 from tests.session.cases import n_cases
-from tests.session.durations import Durations, Kept, above, kept
+from tests.session.durations import Durations, Kept, above, kept, quicker
 from tests.session.scheduling import next_unit
 from tests.session.shared_server import shared_port
 
@@ -19,25 +19,28 @@ ROOT = Path(__file__).parents[2]
 TESTS = """
 import time, pytest
 
-def compute():
-    end = time.process_time() + 0.2
+def compute(seconds):
+    end = time.process_time() + seconds
     while time.process_time() < end:
         pass
 
 def test_it_computes():
-    compute()
+    compute(0.5)
+
+def test_it_is_on_a_slow_machine():
+    compute(0.3)
 
 @pytest.mark.long
 def test_it_computes_and_says_so():
-    compute()
+    compute(0.5)
 
 def test_it_waits():
-    time.sleep(0.3)
+    time.sleep(0.5)
 """
 
 CONFTEST = """
 from tests.session import budget
-budget.TEST_CPU_S = 0.1
+budget.TEST_CPU_S = 0.2
 budget.FILE_S = 0.1
 
 def pytest_configure(config):
@@ -68,13 +71,25 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     found.add("tests/a/test_d.py::test_short", "call", 0.1, 0.1)
     found.write(tmp_path / "table.csv")
     assert kept(tmp_path / "table.csv") == {
-        "tests/a/test_b.py": Kept(7.0, 2.0),
-        "tests/a/test_b.py::test_c": Kept(7.0, 2.0),
+        "tests/a/test_b.py": Kept(7.0, 2.0, 1.0),
+        "tests/a/test_b.py::test_c": Kept(7.0, 2.0, 1.0),
         "tests/a/test_d.py": Kept(0.1, 0.1),
     }
     assert (tmp_path / "table.csv").read_text().splitlines()[1].endswith(",3.0")
     assert [*found.by_room()] == ["tests/a"]
     assert above(found.files.items(), 5.0) == ["tests/a/test_b.py 7 s"]
+
+
+def test_quick_is_what_is_short_and_waits_for_no_long_fixture() -> None:
+    """A file's sum counts for nothing, and what has no row is new."""
+    table = {
+        "a.py": Kept(40.0, 9.0, 40.0),
+        "a.py::test_long": Kept(2.0, 2.0),
+        "b.py::test_first": Kept(12.0, 9.0, 11.5),
+    }
+    tests = ["a.py::test_long[1]", "a.py::test_short", "b.py::test_new", "c.py::test"]
+    assert [*quicker(tests, table, 1.0).values()] == [False, True, False, True]
+    assert all(quicker(tests, table, 20.0).values())
 
 
 def test_what_computes_too_long_fails_unless_it_is_marked(tmp_path: Path) -> None:
@@ -86,11 +101,14 @@ def test_what_computes_too_long_fails_unless_it_is_marked(tmp_path: Path) -> Non
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert "1 failed, 2 passed" in done.stdout, done.stdout
+    assert "1 failed, 3 passed" in done.stdout, done.stdout
     assert "FAILED test_it.py::test_it_computes -" in done.stdout
     assert "compute for 0 s at most; this one did for 0." in done.stdout
     assert "durations by room" in done.stdout
     assert "above 0 s: test_it.py" in done.stdout
+    named = "above 0 s: test_it.py::test_it_is_on_a_slow_machine computed for 0 s"
+    assert named in done.stdout
+    assert done.stdout.count(" computed for ") == 1
 
 
 class Listening(LocalServer):

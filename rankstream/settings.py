@@ -196,7 +196,8 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from limits_faults(settings.limits)
     yield from statistics_faults(settings.statistics)
     for name, model in settings.models.items():
-        yield from model_faults(name, model, settings.kafka)
+        n_groups = settings.statistics.groups
+        yield from model_faults(name, model, settings.kafka, n_groups)
     yield from curve_faults(settings.curves, settings.models, settings.experiments)
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment)

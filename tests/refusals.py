@@ -17,18 +17,19 @@ ROOMS = ("rankstream", "streams", "producers", "models")
 VALUE = "…"
 
 REFUSING = {
-    "ConversionRefused", "DeploymentRefused", "EventTooLarge", "ExperimentChanged",
+    "ChangeRefused", "ConversionRefused", "DeploymentRefused", "EventTooLarge",
+    "ExperimentChanged",
     "EstimatorRefused", "ExperimentError", "ExplorationRefused", "FeaturesRefused",
     "FileUnreadable",
     "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",
     "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot", "NoSuchLetter",
     "NotCompiled", "NotInstalled", "NothingJoined", "OtherUnit",
-    "ProgressMismatch", "RollbackRefused",
+    "ProgressMismatch", "PromotionRefused", "RollbackRefused",
     "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
     "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
     "TooManyClasses",
-    "TopicUnreadable", "TrainerFenced", "TrainingDiverged", "TrainingFailed",
-    "TrainingRefused", "VerificationRefused",
+    "TopicUnreadable", "TrainingDiverged", "TrainingFailed",
+    "TrainingRefused", "VerificationRefused", "WriterFenced",
 }  # fmt: skip
 """Exceptions whose sentences belong into the table."""
 

@@ -15,7 +15,7 @@ from rankstream.configuration.curves import (
     CurveSettings,
     PositionCurve,
 )
-from rankstream.configuration.models import ONLINE, TRAINED, ModelSettings
+from rankstream.configuration.models import ONLINE, PROMOTED, TRAINED, ModelSettings
 from rankstream.configuration.training import Schedule
 
 LEARNER = "learner"
@@ -49,6 +49,8 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
     if not model.training.estimator:
         # Earlier releases did not know it.
         del form["training"]["estimator"]
+    if not model.learns_from_groups:
+        del form["learns_from_groups"]
     if (versions := form.pop("versions")) != ONLINE:
         form[LEARNER] = versions
     return form
@@ -57,7 +59,7 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
 def model_of_record(form: Mapping[str, Any]) -> ModelSettings:
     """What `recorded_model` made, of this release or an earlier one."""
     fields = dict(form)
-    if fields.get(LEARNER) == TRAINED:
+    if fields.get(LEARNER) in (TRAINED, PROMOTED):
         fields["versions"] = fields.pop(LEARNER)
     return msgspec.convert(fields, ModelSettings)
 

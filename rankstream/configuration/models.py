@@ -26,7 +26,10 @@ ONLINE = "online"
 TRAINED = "trained"
 """Versions are trained from sums, and nothing is learned online."""
 
-VERSIONS = (ONLINE, TRAINED)
+PROMOTED = "promoted"
+"""Versions are those of other models that were promoted, and nothing else."""
+
+VERSIONS = (ONLINE, TRAINED, PROMOTED)
 
 EVERY = ("optimiser",)
 """Options of every learner."""
@@ -50,9 +53,11 @@ class ModelSettings(Section, frozen=True):
     """A ranker that learns: its form, what makes its versions, and what that needs.
 
     `feature_names` are in the order of the features, or none. `versions` are "online",
-    by the `learner`, or "trained", as `training` says. With `log_candidates` rankers
-    log the features of all candidates. `learns_from` names models whose lists it learns
-    from, with none its own.
+    by the `learner`, "trained", as `training` says, or "promoted" from other models.
+    With `log_candidates` rankers log the features of all candidates. `learns_from`
+    names models whose lists it learns from, with none its own; `learns_from_groups` the
+    groups of the statistics whose lists it learns online from, with none all: what it
+    learns can be judged on the others.
     """
 
     features: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -68,6 +73,7 @@ class ModelSettings(Section, frozen=True):
     options: dict[str, Any] = {}
     log_candidates: bool = False
     learns_from: list[str] = []
+    learns_from_groups: list[int] = []
     training: TrainingSettings = TrainingSettings()
 
     @property
@@ -81,13 +87,20 @@ class ModelSettings(Section, frozen=True):
 
 
 def model_faults(
-    name: str, model: ModelSettings, kafka: KafkaSettings
+    name: str, model: ModelSettings, kafka: KafkaSettings, n_groups: int
 ) -> Iterator[Fault]:
-    """Each setting of the model of a name that cannot be so."""
+    """Each setting of the model of a name that cannot be so.
+
+    Parameters
+    ----------
+    n_groups
+        `statistics.groups`.
+    """
     place = f"models.{name}"
     yield from _of_form(place, model)
     yield from _of_learner(place, model)
     yield from _of_sources(f"{place}.learns_from", model, kafka)
+    yield from _of_groups(f"{place}.learns_from_groups", model, n_groups)
     yield from _of_training(f"{place}.training", model)
 
 
@@ -111,13 +124,15 @@ def _of_form(place: str, model: ModelSettings) -> Iterator[Fault]:
 
 def _of_learner(place: str, model: ModelSettings) -> Iterator[Fault]:
     setting, name, default = f"{place}.learner", model.learner, ModelSettings()
-    if model.versions == TRAINED:
-        for each in ("learner", "options"):
+    if model.versions in (TRAINED, PROMOTED):
+        own = ("learns_from",) if model.versions == PROMOTED else ()
+        for each in ("learner", "options", "learns_from_groups", *own):
             if (value := getattr(model, each)) != getattr(default, each):
                 yield (
                     f"{place}.{each}",
-                    f"{place}.{each} must be left out where versions are 'trained', as "
-                    f"nothing is learned online; got {value!r}: take it out",
+                    f"{place}.{each} must be left out where versions are "
+                    f"{model.versions!r}, as nothing is learned online; got {value!r}: "
+                    "take it out",
                 )
     elif name not in LEARNERS:
         yield setting, f"{setting} must be one of {sorted(LEARNERS)}; got {name!r}"
@@ -159,6 +174,24 @@ def _of_training(setting: str, model: ModelSettings) -> Iterator[Fault]:
             setting,
             f"{setting} must be set where versions are 'trained' only; got it with "
             f"{model.versions!r}: take it out, or set versions = 'trained'",
+        )
+
+
+def _of_groups(setting: str, model: ModelSettings, n_groups: int) -> Iterator[Fault]:
+    groups = model.learns_from_groups
+    if not groups:
+        return
+    if len(set(groups)) < len(groups) or not 0 <= min(groups) <= max(groups) < n_groups:
+        yield (
+            setting,
+            f"{setting} must be groups of the statistics, each once, from 0 to "
+            f"{n_groups - 1}; got {groups}",
+        )
+    elif len(groups) == n_groups:
+        yield (
+            setting,
+            f"{setting} must leave groups on which what is learned can be judged; got "
+            f"all {n_groups}: leave some out, or take the setting out",
         )
 
 

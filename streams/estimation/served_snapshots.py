@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from rankstream.wire.changes import change_key
 from rankstream.wire.deployments import (
     fitted_groups,
     is_deployment,
@@ -52,6 +53,8 @@ class ServedSnapshots:
         if is_deployment(key, value):
             self.fitted_on |= fitted_groups([(key, value)])
             return
+        if change_key(key, value):
+            return
         self.learned |= learned_models([(key, value)])
         if self._model_of(key):
             self._take_snapshot(key, value)
@@ -98,14 +101,19 @@ class ServedSnapshots:
         What is learned online comes from a state that nobody served.
         """
         newest = self.newest[name]
-        if name in self._parents or not newest.groups:
+        if name in self._parents or not _is_trained(newest):
             return None
         return parent_pointer(newest)
 
     def parent(self, name: str) -> Snapshot | None:
         """The version that a trained one came from; None where there is none here."""
-        return self._parents.get(name) if self.newest[name].groups else None
+        return self._parents.get(name) if _is_trained(self.newest[name]) else None
 
     def add_parent(self, snapshot: Snapshot) -> None:
         """Take one from elsewhere."""
         self._parents[snapshot.model] = snapshot
+
+
+def _is_trained(snapshot: Snapshot) -> bool:
+    """Not learned online, which may be of some groups too but bears no name."""
+    return bool(snapshot.groups and snapshot.intervention)

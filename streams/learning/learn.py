@@ -68,7 +68,7 @@ class Learn:
         n_partitions = settings.kafka.learner_partitions
         self._keep = settings.redis.keep_versions
         self.models = {
-            name: ModelFold(name, model)
+            name: ModelFold(name, model, settings.statistics.groups)
             for name, model in sorted(settings.models.items())
             if partition_of_model(_home_of(name, model), n_partitions) == partition
         }

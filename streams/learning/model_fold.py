@@ -30,9 +30,15 @@ class ModelChanged(LogRefused):
 
 
 class ModelFold:
-    """One model: its learner, its version, and which of its versions are published."""
+    """One model: its learner, its version, and which of its versions are published.
 
-    def __init__(self, name: str, settings: ModelSettings) -> None:
+    Parameters
+    ----------
+    n_groups
+        `statistics.groups`: lists are of a group of users.
+    """
+
+    def __init__(self, name: str, settings: ModelSettings, n_groups: int = 1) -> None:
         self.name = name
         self.version = 0
         self.created_ms = 0
@@ -45,6 +51,8 @@ class ModelFold:
         except ValueError as error:
             raise SettingsError(f"models.{name}: {error}") from error
         self._settings = settings
+        self._n_groups = n_groups
+        self._groups = frozenset(settings.learns_from_groups)
         self._features_hash = features_hash(settings.feature_names or settings.features)
         n_bytes = len(encode_snapshot(self.snapshot()))
         if n_bytes > MODEL_BYTES:
@@ -78,6 +86,7 @@ class ModelFold:
         if (
             POLICIES[impression.policy] not in self.learner.policies
             or impression.n_features != self._settings.features
+            or (self._groups and impression.unit % self._n_groups not in self._groups)
         ):
             return None
         try:
@@ -105,6 +114,7 @@ class ModelFold:
             updates=self.learner.updates,
             weights=self.learner.weights().astype("<f4").tobytes(),
             feature_names=self._settings.feature_names,
+            groups=sorted(self._groups) if self.version else [],
             log_candidates=self._settings.logs_candidates,
         )
 
@@ -157,7 +167,7 @@ class ModelFold:
     def _changed(self, form: dict[str, Any]) -> str:
         """Each setting that differs, as it was learned under and as it is."""
         was, now = (
-            {"feature_names": [], "learns_from": [], **each}
+            {"feature_names": [], "learns_from": [], "learns_from_groups": [], **each}
             for each in (form, self._form())
         )
         return ", ".join(

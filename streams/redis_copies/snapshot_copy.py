@@ -23,6 +23,7 @@ from rankstream.snapshots import (
     pointer_of,
     rolled_back,
 )
+from rankstream.wire.changes import change_key
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.snapshot_names import decode_record, version_key
 from rankstream.wire.topics import MIB
@@ -111,7 +112,7 @@ class SnapshotCopy:
         if value is None:
             self._forget(name)
             return
-        if is_deployment(name, value):
+        if is_deployment(name, value) or change_key(name, value):
             return
         try:
             snapshot = decode_record(name, value)

@@ -22,12 +22,12 @@ from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
+from streams.kafka.deployment.model_log import ModelLog, WriterFenced
 from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 from streams.kafka.training.background_thread import BackgroundThread, Stopped, Task
 from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
-from streams.kafka.training.training_log import TrainingLog
 from streams.kafka.training.valuations import Valuations
 from streams.statistics import keys
 from streams.training.model_records import ModelRecords
@@ -142,10 +142,8 @@ class Trainer:
     async def turn(self, stop: asyncio.Event) -> None:
         """Wait for news, train what is due, and value what is served.
 
-        Raises
-        ------
-        TrainerFenced
-            Where another trainer took the model over meanwhile.
+        Where another trainer, or an operator, took the model over meanwhile, nothing of
+        it was written, and it goes on with what that one leaves.
         """
         await either(self._news, stop, timeout_s=LOOK_S)
         self._news.clear()
@@ -217,7 +215,7 @@ class Trainer:
     async def _intervene(self, name: str, stop: asyncio.Event) -> None:
         started_s = time.monotonic()
         timeout_ms = self._settings.delivery.transaction_timeout_ms
-        own = TrainingLog(self._cluster, name, timeout_ms)
+        own = ModelLog(self._cluster, name, timeout_ms)
         self._n_under_way = 1
         try:
             await own.fence()
@@ -235,6 +233,8 @@ class Trainer:
                 at_ms = min((each for each in known if each is not None), default=0)
                 ended = await run.run(records, at_ms)
                 self._take_ending(name, ended)
+        except WriterFenced as error:
+            log.warning("event=fenced model=%s reason=%s", name, error)
         except Stopped:
             log.info("event=given-up model=%s reason=it is stopping", name)
         finally:

@@ -9,8 +9,10 @@ from rankstream.snapshots import (
     Snapshot,
     SnapshotError,
     decode_snapshot,
+    following_key,
     pointer_of,
 )
+from rankstream.wire.changes import History
 from rankstream.wire.deployments import (
     Deployment,
     decode_deployment,
@@ -18,6 +20,7 @@ from rankstream.wire.deployments import (
     learned_models,
 )
 from rankstream.wire.schemas import LogRefused, SchemaRefused
+from rankstream.wire.snapshot_names import version_key
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import (
     Position,
@@ -48,6 +51,9 @@ class ModelRecords:
         self.positions: dict[str, Position] = {}
         self.requests: dict[str, Request] = {}
         self.statuses: dict[str, Status] = {}
+        self.learned_last: dict[str, Snapshot] = {}
+        """The newest version of each that was learned, and was not deployed."""
+        self.history = History()
         self.trained: set[str] = set()
         """Interventions that came of a training."""
         self.learned: set[str] = set()
@@ -60,6 +66,8 @@ class ModelRecords:
     def take_snapshot(self, key: bytes, value: bytes | None) -> None:
         """Take a record of `snapshots`; one that is damaged is passed over."""
         self.learned |= learned_models([(key, value)])
+        if self.history.take(key, value):
+            return
         if value is None:
             self._deployments.pop(key, None)
         elif is_deployment(key, value):
@@ -83,11 +91,12 @@ class ModelRecords:
             # Nor does anybody serve it.
             return
         name, at = snapshot.model, pointer_of(snapshot)
-        if key not in (name.encode(), f"{name}/{at}".encode()):
+        own, whole = name.encode(), version_key(snapshot)
+        if key not in (own, whole, following_key(name)):
             return
-        known = self.newest.get(name)
-        if known is None or pointer_of(known) <= at:
-            self.newest[name] = snapshot
+        for last in (self.newest, *([self.learned_last] if key == whole else [])):
+            if name not in last or pointer_of(last[name]) <= at:
+                last[name] = snapshot
 
     def take_training(self, key: bytes, value: bytes | None) -> str:
         """Take a record of `training`; returns the model that it is of.

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-import producers.deployment
 import rankstream.experiment_records
 import rankstream.ranker
 import rankstream.wire.candidates
@@ -30,8 +29,7 @@ import streams.kafka.state.resume_position
 import streams.learning.learn
 import streams.redis_copies.experiment_copy
 import streams.redis_copies.snapshot_copy
-from producers.deployment import deployments_among
-from producers.topic_reader import Record
+import streams.training.model_records
 from rankstream.deployment_rules import DeploymentRefused
 from rankstream.experiment_records import decode_record as decode_experiment
 from rankstream.experiment_records import encode_record as encode_experiment
@@ -81,6 +79,7 @@ from streams.learning.learn import Learn
 from streams.redis_copies.experiment_copy import ExperimentCopy
 from streams.redis_copies.snapshot_copy import SnapshotCopy
 from streams.stage import LogRefused, SourceRecord
+from streams.training.model_records import ModelRecords
 from tests.fuzz.fuzzing import real_records
 from tests.hostile import NOW_MS, as_json, hostile_records, strange_but_good
 from tests.snapshot_factory import envelope
@@ -215,7 +214,9 @@ def _deployment(value: bytes) -> str:
     key = b"m@1.2/deployed"
     known = fitted_groups([(key, value)])
     try:
-        found = deployments_among([Record(0, 0, 0, key, value, ())])
+        records = ModelRecords(frozenset({"m"}))
+        records.take_snapshot(key, value)
+        found = records.deployments()
     except DeploymentRefused as error:
         assert not known
         return str(error)
@@ -373,7 +374,7 @@ TARGETS = {
     "deployments": Target(
         _deployment,
         _deployment_seeds,
-        (rankstream.wire.deployments, producers.deployment),
+        (rankstream.wire.deployments, streams.training.model_records),
     ),
     "positions": Target(
         _position, _position_seeds, (streams.kafka.state.resume_position,)

@@ -1,5 +1,6 @@
 """Settings: what is wrong is named, and where it was said."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -293,3 +294,36 @@ def test_splits_have_the_bounds_and_shares_of_the_estimators(tmp_path: Path) -> 
     assert found.split_shares == [*counting.SPLIT_SHARES]
     told = {"RANKSTREAM_STATISTICS__SPLIT_SHARES": "[0.5, 0.25, 0.25]"}
     assert load_settings(environment=told).statistics.split_shares == [0.5, 0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("section", "reason"),
+    [
+        ("versions = 'promoted'\nlearner = 'dbgd'", "learner must be left out where"),
+        ("versions = 'promoted'\nlearns_from = ['n']", "learns_from must be left out"),
+        ("versions = 'trained'\nlearns_from_groups = [1]", "groups must be left out"),
+        ("versions = 'promoted'\n[models.m.training]\nseed = 2", "'trained' only"),
+        ("learns_from_groups = [20]", "each once, from 0 to 19; got [20]"),
+        ("learns_from_groups = [1, 1]", "each once, from 0 to 19; got [1, 1]"),
+        (f"learns_from_groups = {[*range(20)]}", "can be judged; got all 20"),
+    ],
+)
+def test_what_a_promoted_model_and_groups_may_not_have(
+    section: str, reason: str, tmp_path: Path
+) -> None:
+    """Nothing is learned under its name; a learner leaves groups to be judged on."""
+    file = tmp_path / "shop.toml"
+    file.write_text(f"[models.m]\nfeatures = 3\n{section}\n")
+    with pytest.raises(SettingsError, match=re.escape(reason)):
+        load_settings(file)
+
+
+def test_a_promoted_model_has_no_schedule(tmp_path: Path) -> None:
+    """And a learner may be kept off groups."""
+    file = tmp_path / "shop.toml"
+    file.write_text(
+        "[models.m]\nfeatures = 3\nversions = 'promoted'\n"
+        "[models.s]\nfeatures = 3\nlearns_from = ['m']\nlearns_from_groups = [3, 0]\n"
+    )
+    found = load_settings(file)
+    assert (found.schedules, [*found.online], [*found.trained]) == ({}, ["s"], [])

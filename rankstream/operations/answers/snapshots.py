@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from producers.readiness import Waiting, wait_for_redis
+from rankstream.configuration.models import PROMOTED
 from rankstream.operations.answers.as_builtins import Answer
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -99,7 +100,8 @@ class ServedVersion(Answer):
     Parameters
     ----------
     is_trained
-        Whether a training made it: what is learned online names no groups.
+        Whether a training made it, or a promotion: what is learned online and
+        followed has no name of its own.
     """
 
     model: str
@@ -117,15 +119,22 @@ def opened_store(settings: Settings) -> Iterator[SnapshotStore]:
         yield store
 
 
+def moment_of(at_ms: int | None) -> str:
+    """A time in UTC to the second; nothing where it is not known."""
+    if at_ms is None:
+        return ""
+    moment = datetime.datetime.fromtimestamp(at_ms / 1_000, datetime.UTC)
+    return moment.isoformat(timespec="seconds")
+
+
 def version_of(snapshot: Snapshot) -> Version:
     """A snapshot in short."""
     at_ms = snapshot.created_ms
-    moment = datetime.datetime.fromtimestamp(at_ms / 1_000, datetime.UTC)
     return Version(
         snapshot.model,
         str(pointer_of(snapshot)),
         snapshot.updates,
-        moment.isoformat(timespec="seconds") if at_ms else "before the first",
+        moment_of(at_ms) if at_ms else "before the first",
         snapshot.kind,
         snapshot.n_features,
         len(snapshot.weights),
@@ -197,7 +206,7 @@ def served_versions(store: SnapshotStore) -> list[ServedVersion]:
                     str(pointer),
                     snapshot.created_ms,
                     snapshot.updates,
-                    bool(snapshot.groups),
+                    bool(snapshot.groups and snapshot.intervention),
                 )
             )
     return found
@@ -224,6 +233,9 @@ def held_until(settings: Settings, model: str) -> str:
     it on, in a later epoch.
     """
     follow = f"`rankstream snapshots follow {model}`"
+    own = settings.models.get(model)
+    if own is not None and own.versions == PROMOTED:
+        return f"until `rankstream snapshots promote {model}`"
     intervene = f"`rankstream intervene {model}`"
     if model not in settings.models | settings.curves:
         return f"until {follow}, or, if it is trained by a schedule, {intervene}"

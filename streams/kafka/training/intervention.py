@@ -21,6 +21,8 @@ from rankstream.snapshots import (
     pointer_of,
 )
 from rankstream.wire.bounds import LARGEST
+from rankstream.wire.changes import SCHEMA as CHANGED
+from rankstream.wire.changes import TRAINED, Change, change_record
 from rankstream.wire.curves import CurveRecord, encode_published, published
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.schemas import LogRefused
@@ -45,9 +47,9 @@ from rankstream.wire.training import (
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
+from streams.kafka.deployment.model_log import ModelLog, WriterFenced
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.background_thread import BackgroundThread, Stopped
-from streams.kafka.training.training_log import TrainerFenced, TrainingLog
 from streams.stage import Output
 from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
@@ -109,7 +111,7 @@ class Intervention:
         self,
         settings: Settings,
         cluster: Cluster,
-        own: TrainingLog,
+        own: ModelLog,
         thread: BackgroundThread,
         *,
         by: str,
@@ -135,7 +137,7 @@ class Intervention:
 
         Raises
         ------
-        Stopped, TrainerFenced
+        Stopped, WriterFenced
             Nothing was published.
         """
         task = self._task
@@ -237,7 +239,7 @@ class Intervention:
             raise
         try:
             return working.result()
-        except (KafkaError, LogRefused, TrainerFenced, Stopped, TrainingRefused):
+        except (KafkaError, LogRefused, WriterFenced, Stopped, TrainingRefused):
             raise
         except Exception as error:
             # Whatever it is: a request that nobody answers is begun again for ever.
@@ -281,10 +283,21 @@ class Intervention:
             beside = Output(SNAPSHOTS, 0, *note)
         if warning:
             log.warning("event=curve name=%s reason=%s", run.intervention, warning)
+        made = Change(
+            CHANGED,
+            now.history.next_number(name),
+            _now_ms(),
+            TRAINED,
+            str(pointer_of(snapshot)),
+            str(is_at or ""),
+            f"train {self._by}",
+            run.reason,
+        )
         return await self._end(
             DONE,
             [
                 beside,
+                Output(SNAPSHOTS, 0, *change_record(name, made)),
                 Output(SNAPSHOTS, 0, name.encode(), encode_snapshot(snapshot)),
                 told,
                 _record("position", name, position),

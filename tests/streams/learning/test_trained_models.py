@@ -4,10 +4,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from producers.snapshot_records import RollbackRefused, follow_again
+from rankstream.operations.answers.deployment import RollbackRefused, follow_again
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.events import Interaction
+from streams.kafka.deployment.operator_change import Wanted
 from streams.learning.learn import Learn
 from streams.learning.model_fold import ModelChanged
 from streams.stage import Output
@@ -90,4 +91,4 @@ def test_nobody_follows_what_is_not_learned_online() -> None:
     """The newest that was learned is the start."""
     nowhere = SnapshotStore("redis://127.0.0.1:1/0")
     with pytest.raises(RollbackRefused, match=r"learn online .* 'other' does not"):
-        follow_again(TRAINED, nowhere, "other")
+        follow_again(TRAINED, nowhere, Wanted("other", None, "ann"))

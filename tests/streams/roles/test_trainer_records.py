@@ -11,8 +11,9 @@ import pytest
 from aiokafka.errors import KafkaError
 
 from rankstream import deployment_rules
+from rankstream.deployment_rules import DeploymentRefused
 from rankstream.snapshots import decode_snapshot, encode_snapshot, pointer_of
-from rankstream.wire.deployments import deployment_record
+from rankstream.wire.deployments import Deployment, deployment_record
 from rankstream.wire.schemas import LogRefused
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import (
@@ -26,7 +27,6 @@ from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import FollowedPartition
 from streams.kafka.training import intervention
-from streams.kafka.training.training_log import TrainerFenced
 from streams.roles import trainer as role
 from streams.roles.trainer import Trainer
 from streams.statistics import keys
@@ -120,6 +120,20 @@ def test_a_snapshot_under_a_key_of_another_is_none_of_the_model(grown: World) ->
         records.take_snapshot(b"m/0.0", envelope)
         records.take_snapshot(key, later)
         assert records.newest["m"].version == version, key
+
+
+def test_a_deployment_that_cannot_be_read_leaves_room_for_none() -> None:
+    """Else there would be room for one too many."""
+    noted, packed = deployment_record("m@1.1", 5)
+    records = ModelRecords(frozenset({"m"}))
+    records.take_snapshot(noted, packed)
+    assert records.deployments() == [Deployment(1, "m@1.1", 5)]
+    for wrong in (b"", b"\x93\x02\xa1x\x05", b"\x93\x01\xa1x\xa1y"):
+        other = ModelRecords(frozenset({"m"}))
+        other.take_snapshot(noted, packed)
+        other.take_snapshot(noted, wrong)
+        with pytest.raises(DeploymentRefused, match=r"must be readable; .*: run the"):
+            other.deployments()
 
 
 def refusing(*arguments: Any, **_: Any) -> Any:
@@ -236,7 +250,7 @@ def test_whatever_a_training_raises_a_request_is_answered(
     assert caplog.text.count("in train\n    raise error") == 1
 
 
-@pytest.mark.parametrize("error", [LogRefused("x"), TrainerFenced("x"), KafkaError()])
+@pytest.mark.parametrize("error", [LogRefused("x"), KafkaError()])
 def test_what_is_no_fault_of_the_training_ends_the_turn(
     grown: World, error: Exception
 ) -> None:

@@ -105,12 +105,16 @@ class World:
         self, point: Point = straight_on, *, by: str = "t", **options: Any
     ) -> Trainer:
         """A trainer whose clients stop at points."""
-        cluster = Cluster("", {}, {}, FakeClients(self.kafka, point))
+        cluster = self.cluster(point)
         # Of `INSTANCE/WORKER`, as a status names it.
         instance, _, worker = by.rpartition("/")
         delivery = msgspec.structs.replace(self.settings.delivery, instance_id=instance)
         settings = msgspec.structs.replace(self.settings, delivery=delivery)
         return Trainer(settings, cluster, worker=worker, **options)
+
+    def cluster(self, point: Point = straight_on) -> Cluster:
+        """Clients that stop at points."""
+        return Cluster("", {}, {}, FakeClients(self.kafka, point))
 
     def tell(self, trainer: Trainer) -> None:
         """Let it have read everything."""

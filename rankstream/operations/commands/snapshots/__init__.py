@@ -1,10 +1,8 @@
 """`rankstream snapshots`: which versions of which models rankers can read."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -14,39 +12,22 @@ from rankstream.operations.answers.snapshots import (
     VersionDetails,
     check_known,
     checked_versions,
-    held_until,
     opened_store,
     snapshot_at,
     versions,
 )
 from rankstream.operations.commands import nothing, settings_of, tell, write_json
+from rankstream.operations.commands.snapshots import change, repair
+from rankstream.operations.commands.snapshots.change import place_named
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
-from rankstream.settings import Settings
-from rankstream.snapshots import (
-    Pointer,
-    Snapshot,
-    SnapshotStore,
-    is_pointer,
-    pointer_from,
-)
+from rankstream.snapshots import Snapshot, SnapshotStore
 
 WIDTH = 100
 
 SPARE = ("bytes", "features", "kind")
 """Columns that may go where there is no room."""
 
-
-REPAIR_HELP = (
-    "records of the topic that nobody can serve: list them, and take them away"
-)
-
-REPAIR_DESCRIPTION = """\
-Lists records of the topic `snapshots` that publishers refuse, such as one whose
-version no pointer can name, and asks. Then each is replaced by the record that its
-key had before, where the topic still has that, and else removed. What a later
-release may have written stays.
-"""
 
 EXPORT_HELP = "position weights of a curve of bias, for LightGBM and XGBoost"
 
@@ -66,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots verify --json\n"
         "  rankstream snapshots rollback search 0.1200    serve it, and stay there\n"
         "  rankstream snapshots follow search             serve the newest again\n"
+        "  rankstream snapshots promote search --from shadow@0.10000\n"
+        "  rankstream snapshots history search            who changed it, and why\n"
         "  rankstream snapshots repair                    records nobody can serve\n"
         "  rankstream snapshots export-curve eyes         for LightGBM and XGBoost\n"
         "\n"
@@ -83,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("model")
     show.add_argument(
         "--version",
-        type=_place,
+        type=place_named,
         metavar="EPOCH.VERSION",
         help="which one (default: the one that is served)",
     )
@@ -91,36 +74,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "verify", help="check every stored version; exit status 1 if one is bad"
     )
     verifying.add_argument("model", nargs="?", help="default: all models")
-    rolling = actions.add_parser(
-        "rollback",
-        help="serve an old version until `follow`, or of a model that is trained until "
-        "`rankstream intervene`",
-    )
-    rolling.add_argument("model")
-    rolling.add_argument("version", type=_place, metavar="EPOCH.VERSION")
-    following = actions.add_parser(
-        "follow",
-        help="end a rollback of a model that learns online: serve the newest version "
-        "again",
-    )
-    following.add_argument("model")
-    repairing = actions.add_parser(
-        "repair", help=REPAIR_HELP, description=REPAIR_DESCRIPTION
-    )
-    repairing.add_argument("model", nargs="?", help="default: all models")
-    repairing.add_argument("--yes", action="store_true", help="do it without asking")
+    changing = change.add_actions(actions.add_parser)
+    repairing = repair.add_action(actions.add_parser)
     exporting = actions.add_parser(
         "export-curve", help=EXPORT_HELP, description=EXPORT_DESCRIPTION
     )
     exporting.add_argument("model")
     exporting.add_argument(
         "--version",
-        type=_place,
+        type=place_named,
         metavar="EPOCH.VERSION",
         help="which one (default: the newest)",
     )
     add_export_arguments(exporting)
-    for action in (listing, show, verifying, rolling, following, repairing):
+    for action in (listing, show, verifying, *changing, repairing):
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -151,7 +118,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; 1 if there is nothing, or something is bad."""
     settings = settings_of(arguments)
     if arguments.action == "repair":
-        return _repair(settings, arguments)
+        return repair.run(settings, arguments)
+    if arguments.action == "history":
+        return change.show_history(settings, arguments)
     with opened_store(settings) as store:
         if arguments.model is not None:
             check_known(settings, store, arguments.model)
@@ -159,8 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _verify(store, arguments)
         if arguments.action in ("show", "export-curve"):
             return _of_one(store, arguments)
-        if arguments.action in ("rollback", "follow"):
-            return _move(settings, store, arguments)
+        if arguments.action in change.ACTIONS:
+            return change.run(settings, store, arguments)
         return _list(store, arguments)
 
 
@@ -228,83 +197,6 @@ def _verify(store: SnapshotStore, arguments: argparse.Namespace) -> int:
     return 1 if n_bad else 0
 
 
-def _move(
-    settings: Settings, store: SnapshotStore, arguments: argparse.Namespace
-) -> int:
-    # Kafka's client is loaded only where it is needed.
-    from producers.snapshot_records import follow_again, roll_back  # noqa: PLC0415
-
-    model = arguments.model
-    if arguments.action == "follow":
-        place, until = follow_again(settings, store, model), "and what is learned after"
-    else:
-        place = roll_back(settings, store, model, arguments.version)
-        until = held_until(settings, model)
-    if arguments.json:
-        write_json({"model": model, "version": str(place)})
-    else:
-        sys.stdout.write(f"{model} {place} is served, {until}\n")
-    return 0
-
-
-def _repair(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Tell, ask, repair; 1 where something is left as it is.
-
-    Raises
-    ------
-    TopicUnreadable, SendFailed
-    """
-    # Kafka's client is loaded only where it is needed.
-    from producers.snapshot_records import dead_records, repair  # noqa: PLC0415
-
-    found = dead_records(settings, arguments.model or "")
-    ours = [each for each in found if each.is_ours]
-    rows: list[dict[str, Any]] = [
-        {
-            "key": each.key.decode(errors="replace"),
-            "offset": each.offset,
-            "bytes": each.size,
-            "why": each.why,
-            "repair": each.remedy,
-        }
-        for each in found
-    ]
-    if not arguments.json:
-        _print_dead(rows)
-    is_wanted = bool(ours) and (arguments.yes or _is_asked_for(len(ours), arguments))
-    done = {each.offset for each in repair(settings, ours)} if is_wanted else set()
-    if arguments.json:
-        for row in rows:
-            row["is_repaired"] = row["offset"] in done
-        write_json(rows)
-    elif done:
-        sys.stdout.write(f"{counted(len(done), 'record')} repaired\n")
-    elif ours:
-        sys.stdout.write("nothing was changed: --yes does it\n")
-    return 0 if len(done) == len(found) else 1
-
-
-def _print_dead(rows: list[dict[str, Any]]) -> None:
-    if not rows:
-        sys.stdout.write("every record of `snapshots` can be served, or is a note\n")
-        return
-    table = Table(title=counted(len(rows), "record") + " that nobody can serve")
-    for name in rows[0]:
-        table.add_column(name)
-    for row in rows:
-        table.add_row(*(plain(str(value)) for value in row.values()))
-    print_fitted(wide_console(), table, SPARE[:1])
-
-
-def _is_asked_for(n_records: int, arguments: argparse.Namespace) -> bool:
-    """Ask, where somebody can answer."""
-    if arguments.json or not sys.stdin.isatty():
-        return False
-    sys.stdout.write(f"Repair {counted(n_records, 'record')}? [y/N] ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 def _print(found: Sequence[Answer], *, as_json: bool, title: str) -> None:
     rows = [each.to_dict() for each in found]
     if as_json:
@@ -324,11 +216,3 @@ def _text(value: object) -> str:
         return "none"
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return f"{value:,}" if is_number else plain(str(value))
-
-
-def _place(text: str) -> Pointer:
-    """Either `EPOCH.VERSION`, or a version of epoch 0."""
-    value = text if "." in text else f"0.{text}"
-    if not is_pointer(value.encode()):
-        raise argparse.ArgumentTypeError(f"must be EPOCH.VERSION; got {text!r}")
-    return pointer_from(value.encode())

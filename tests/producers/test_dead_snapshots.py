@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from producers.snapshot_records import dead_among
+from producers.dead_snapshots import dead_among
 from producers.topic_reader import Record
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.envelope import LARGEST_NUMBER, Pointer

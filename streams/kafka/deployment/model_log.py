@@ -1,4 +1,9 @@
-"""What a trainer writes of one model, in transactions whose id names the model."""
+"""The one writer of what is deployed of a model: transactions whose id names the model.
+
+Trainers write by it, and the commands of operators. Whoever begins fences all others,
+reads what they left, and then writes once. Of two at once the later fence wins, and the
+other one writes nothing.
+"""
 
 from collections.abc import Sequence
 
@@ -16,15 +21,16 @@ from streams.stage import Output
 from streams.training.model_records import ModelRecords
 
 
-class TrainerFenced(RuntimeError):
-    """Another trainer took a model over; nothing of this one was published.
+class WriterFenced(RuntimeError):
+    """Another writer took a model over; nothing of this one was written.
 
-    Operator action: none, if two workers are meant to run; else stop one of them.
+    Operator action: of a trainer none, as it goes on with what the other one leaves; of
+    a command, look at `rankstream snapshots history MODEL` and decide again.
     """
 
 
-class TrainingLog:
-    """The one writer of a model's interventions.
+class ModelLog:
+    """The one writer of a model's interventions, as long as nobody fences it.
 
     Parameters
     ----------
@@ -79,8 +85,8 @@ class TrainingLog:
 
         Raises
         ------
-        TrainerFenced
-            Where another trainer has the model now: nothing was written.
+        WriterFenced
+            Where another writer has the model now: nothing was written.
         """
         try:
             await self._transactions.commit(outputs)
@@ -91,10 +97,11 @@ class TrainingLog:
         """Write no more."""
         await self._transactions.close()
 
-    def _taken(self) -> TrainerFenced:
-        return TrainerFenced(
-            f"a model must have one trainer; another one has {self._name!r} now, and "
-            "nothing of this one was published: it goes on with what the other leaves"
+    def _taken(self) -> WriterFenced:
+        return WriterFenced(
+            f"a model must have one writer at a time; another one has {self._name!r} "
+            "now, a trainer or the command of an operator, and nothing of this one was "
+            f"written: `rankstream snapshots history {self._name}` tells what it did"
         )
 
 

@@ -1,0 +1,171 @@
+"""What an operator deploys: a version of a model, in one transaction of its one writer.
+
+An old version is served again, and later the newest one, by a record in an epoch of its
+own: publishers, now or after a restart, serve it and let no earlier epoch in. Both are
+interventions: their lists are logged as those of `MODEL@EPOCH.VERSION`.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from rankstream.deployment_rules import check_room
+from rankstream.settings import Settings
+from rankstream.snapshots import (
+    Pointer,
+    Snapshot,
+    deployed,
+    encode_snapshot,
+    following_key,
+    pointer_of,
+)
+from rankstream.wire.changes import FOLLOWED, SCHEMA, Change, change_record
+from rankstream.wire.deployments import deployment_record
+from rankstream.wire.envelope import CURVE
+from rankstream.wire.topics import SNAPSHOTS
+from streams.kafka.clients import Cluster
+from streams.kafka.deployment.model_log import ModelLog
+from streams.stage import Output
+from streams.training.model_records import ModelRecords
+
+
+class ChangeRefused(RuntimeError):
+    """What is served of a model was not changed, for what it is now.
+
+    Operator action: look at `rankstream snapshots history MODEL` and decide again.
+    """
+
+
+class Wanted(NamedTuple):
+    """What an operator decided.
+
+    Parameters
+    ----------
+    seen
+        The version that was served when it was decided; None where none is known.
+    by, why
+        Who decides it, and the reason that is given.
+    """
+
+    model: str
+    seen: Pointer | None
+    by: str
+    why: str = ""
+
+
+class Chosen(NamedTuple):
+    """What is to be served: a version that another release or model may have made.
+
+    Parameters
+    ----------
+    snapshot
+        None where nothing is to be served in place of what is.
+    what
+        A word of `rankstream.wire.changes`.
+    evidence
+        Names and figures.
+    """
+
+    snapshot: Snapshot | None
+    what: str
+    evidence: Mapping[str, Any] = {}
+
+
+async def change(
+    settings: Settings,
+    cluster: Cluster,
+    wanted: Wanted,
+    choose: Callable[[ModelRecords], Chosen],
+) -> tuple[Change, bytes]:
+    """Fence, read, compare, and write what was chosen; returns it with its envelope.
+
+    Without an envelope where nothing else is served.
+
+    Parameters
+    ----------
+    choose
+        Decides on what was read after the fence; what it raises ends it.
+
+    Raises
+    ------
+    ChangeRefused
+        Where another version is served than was seen.
+    WriterFenced
+        Where a trainer or another operator came between: nothing was written.
+    DeploymentRefused
+        Where the era has no room for one more name.
+    """
+    own = ModelLog(cluster, wanted.model, settings.delivery.transaction_timeout_ms)
+    try:
+        await own.fence()
+        records = await own.read(frozenset({wanted.model}), lambda: None)
+        check_seen(settings, wanted, records)
+        chosen = choose(records)
+        made, outputs = _records_of(settings, wanted, chosen, records)
+        await own.write(outputs)
+    finally:
+        await own.close()
+    envelope = b"" if chosen.snapshot is None else outputs[-1].value or b""
+    return made, envelope
+
+
+def check_seen(settings: Settings, wanted: Wanted, records: ModelRecords) -> None:
+    """Refuse where another version is served than who decided has seen.
+
+    What learns online has a later version with each list: of it the epochs are
+    compared.
+
+    Raises
+    ------
+    ChangeRefused
+    """
+    name, seen = wanted.model, wanted.seen
+    newest = records.newest.get(name)
+    if newest is None or seen is None:
+        return
+    now = pointer_of(newest)
+    model = settings.models.get(name)
+    moves = model is not None and model.versions == "online"
+    if now == seen or (moves and now.epoch == seen.epoch):
+        return
+    last = records.history.last(name)
+    told = f"{last.what} by {last.by}" if last else "by whom is not recorded"
+    raise ChangeRefused(
+        f"a model must be served as it was when its change was decided; {name!r} went "
+        f"from {seen} to {now} meanwhile, {told}: nothing was changed. Look at "
+        f"`rankstream snapshots history {name}`, and say --expect {now} to go on"
+    )
+
+
+def _records_of(
+    settings: Settings, wanted: Wanted, chosen: Chosen, records: ModelRecords
+) -> tuple[Change, list[Output]]:
+    """The change, and its records: the envelope is the last where there is one."""
+    name, at_ms = wanted.model, time.time_ns() // 1_000_000
+    newest = records.newest.get(name)
+    before = None if newest is None else pointer_of(newest)
+    outputs, place = [], before
+    if chosen.snapshot is not None:
+        epoch = max(p.epoch for p in (before, wanted.seen, Pointer(0, 0)) if p) + 1
+        new = deployed(chosen.snapshot, epoch)
+        place = pointer_of(new)
+        if new.kind != CURVE:
+            # A curve of bias makes no list, so it takes no room of those that do.
+            check_room(settings, records.deployments(), at_ms=at_ms)
+            note = deployment_record(new.intervention, at_ms, new.groups)
+            outputs.append(Output(SNAPSHOTS, 0, *note))
+        key = following_key(name) if chosen.what == FOLLOWED else name.encode()
+        outputs.append(Output(SNAPSHOTS, 0, key, encode_snapshot(new)))
+    made = Change(
+        SCHEMA,
+        records.history.next_number(name),
+        at_ms,
+        chosen.what,
+        str(place or ""),
+        str(before or ""),
+        wanted.by,
+        wanted.why,
+        dict(chosen.evidence),
+    )
+    outputs.insert(0, Output(SNAPSHOTS, 0, *change_record(name, made)))
+    return made, outputs

@@ -1,0 +1,172 @@
+"""`rankstream snapshots promote`, `rollback` and `history` on a real broker."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from producers.event_producer import EventProducer
+from rankstream.operations.cli import main
+from rankstream.ranker import Ranker
+from rankstream.snapshots import Pointer, SnapshotStore
+from tests.clicked_lists import N_FEATURES, TASTE, Shown, show
+from tests.rankstream.lab.commands.test_simulate_on_kafka import n_counted
+from tests.served import until
+from tests.services import KafkaService, RedisService
+from tests.snapshot_factory import envelope
+from tests.worker_process import PATIENCE_S, configured, running, settings_of
+
+N_LISTS, N_QUERIES = 1_200, 10
+SETTINGS = f"""
+[time]
+click_window_ms = 1_000
+disorder_ms = 2_000
+idle_ms = 600_000
+[delivery]
+state_s = 1.0
+[statistics]
+groups = 20
+[models.search]
+features = {N_FEATURES}
+versions = "promoted"
+log_candidates = true
+"""
+ROLES = ["--role", "ingest", "--role", "fold", "--role", "learn", "--role", "publish"]
+LEARNED: dict[str, Any] = {
+    "normalisation": "none",
+    "groups": [0, 1, 2, 3],
+    "version": 10_000,
+}
+
+
+class Shop(NamedTuple):
+    """Where it is set up, and who ranks for it."""
+
+    config: Path
+    store: SnapshotStore
+    ranker: Ranker
+
+    def run(self, *words: str) -> int:
+        """A verb of `rankstream snapshots`."""
+        return main(["snapshots", *words, "--config", str(self.config)])
+
+    def past(self, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+        """The history of the model, whose numbers have no gap."""
+        capsys.readouterr()
+        assert self.run("history", "search", "--json") == 0
+        rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        assert [row["number"] for row in rows] == [*range(1, len(rows) + 1)]
+        return rows
+
+
+@pytest.fixture(scope="module")
+def shop(
+    tmp_path_factory: pytest.TempPathFactory,
+    kafka: KafkaService,
+    redis_server: RedisService,
+) -> Iterator[Shop]:
+    """Lists of the first version, counted; two versions of others, and a worker."""
+    folder = tmp_path_factory.mktemp("shop")
+    name = f"promotion-{time.time_ns()}"
+    config = configured(folder, kafka.bootstrap, redis_server.url, name, SETTINGS)
+    settings = settings_of(config)
+    store = SnapshotStore(redis_server.url, namespace=name)
+    ranker = Ranker("search", store=store)
+    with running(config, folder / "worker.log", *ROLES) as worker:
+        assert ranker.wait(PATIENCE_S), worker.said()[-3_000:]
+        with EventProducer(settings) as producer:
+            begin = Shown(0, int(time.time() * 1_000) - 120_000)
+            show(producer, ranker, begin, N_LISTS, n_queries=N_QUERIES)
+            producer.end()
+        assert n_counted(config, at_least=N_LISTS) == N_LISTS
+        for model, sign in (("better", 4.0), ("flipped", -4.0), ("unknown", 4.0)):
+            fields = LEARNED | ({"groups": []} if model == "unknown" else {})
+            weights = (sign * TASTE).astype("<f4").tobytes()
+            store.publish(envelope(model=model, weights=weights, **fields))
+        yield Shop(config, store, ranker)
+    store.close()
+
+
+@pytest.mark.broker
+def test_a_version_goes_out_on_evidence_alone(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was trained on flipped labels stays out, and its look is counted."""
+    assert shop.run("promote", "search", "--from", "flipped@0.10000") == 1
+    said = capsys.readouterr().err
+    assert "search 0.0 stays: flipped@0.10000 differs by -" in said
+    assert "look 1: it must lie above 0" in said
+    assert shop.run("promote", "search", "--from", "unknown@0.10000") == 1
+    assert "there is no interval: policies were chosen" in capsys.readouterr().err
+
+    assert shop.run("promote", "search", "--from", "better@0.10000") == 0
+    told = capsys.readouterr().out
+    assert told.startswith("search 1.10000 is served, until `rankstream snapshots pro")
+    assert shop.store.standing(["search"]) == {"search": Pointer(1, 10_000)}
+    shop.ranker.refresh()
+    assert shop.ranker.snapshot.intervention == "search@1.10000"
+    assert shop.ranker.snapshot.log_candidates
+
+    first, second, third = shop.past(capsys)
+    assert [row["what"] for row in (first, second, third)] == [
+        "looked", "looked", "promoted",
+    ]  # fmt: skip
+    assert (third["before"], third["version"]) == ("0.0", "1.10000")
+    evidence = third["evidence"]
+    assert evidence["from"] == "better@0.10000"
+    assert evidence["look"] == 3
+    assert evidence["confidence"] == pytest.approx(1 - 0.05 / 12)
+    assert 0.0 < evidence["low"] < evidence["difference"] < evidence["high"]
+    assert evidence["groups"] == [*range(4, 20)]
+    assert first["evidence"]["high"] < 0.0
+
+
+@pytest.mark.broker
+def test_what_is_no_longer_served_is_refused_in_words(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who saw another version, who gives no reason, who names another model."""
+    if shop.store.standing(["search"])["search"] == Pointer(0, 0):
+        force = ("--force", "--why", "as a start")
+        assert shop.run("promote", "search", "--from", "better@0.10000", *force) == 0
+    n_before = len(shop.past(capsys))
+    for words, reason in (
+        (["rollback", "search", "0.0", "--expect", "0.3"], "--expect 1.10000 to go on"),
+        (["promote", "search", "--from", "flipped@0.10000", "--force"], "--why TEXT"),
+        (["promote", "better", "--from", "flipped@0.10000"], "has no section: its"),
+        (["promote", "search", "--from", "flipped@0.7"], "must be kept in Redis to"),
+        (["follow", "search"], "'search' does not: roll back"),
+    ):
+        assert shop.run(*words) == 2, words
+        assert reason in " ".join(capsys.readouterr().err.split())
+    assert len(shop.past(capsys)) == n_before
+
+    force = ("--force", "--why", "a rehearsal")
+    assert shop.run("promote", "search", "--from", "flipped@0.10000", *force) == 0
+    back = ["rollback", "search", "1.10000", "--why", "clicks fell"]
+    assert shop.run(*back, "--expect", "2.10000") == 0
+    *_, forced, back_again = shop.past(capsys)
+    assert forced["evidence"] == {"from": "flipped@0.10000", "forced": True}
+    assert (forced["why"], back_again["why"]) == ("a rehearsal", "clicks fell")
+    assert (back_again["what"], back_again["version"]) == ("rolled back", "3.10000")
+    assert shop.run("history", "search") == 0
+    shown = capsys.readouterr().out
+    assert "a rehearsal; from flipped@0.10000; by force" in " ".join(shown.split())
+
+
+@pytest.mark.broker
+def test_redis_that_was_emptied_has_it_again(shop: Shop) -> None:
+    """By the publisher, of the topic."""
+    was = shop.store.standing(["search"])
+    assert shop.store.discard("search", was["search"])
+
+    def is_back() -> bool:
+        return shop.store.standing(["search"]) == was
+
+    until(is_back)
+    weights = np.frombuffer(shop.ranker.snapshot.weights, "<f4")
+    assert len(weights) == N_FEATURES

@@ -10,6 +10,7 @@ is silent while it has much left to do.
 import asyncio
 import struct
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -173,22 +174,31 @@ class Part(NamedTuple):
 
 
 def part_of(progress: list[Progress], events_up_to: Callable[[int, int], int]) -> Part:
-    """What a stage did from its first commit to its last.
+    """What a stage did once each partition had committed, up to its last commit.
+
+    What a partition had committed by then does not count. What it had folded since, a
+    checkpoint at most, does: the more of them a log takes, the less that is.
 
     Parameters
     ----------
     progress
-        Commits by time; what the first covers was done before and does not count.
+        Commits by time, of all partitions.
     events_up_to
         Events in records up to an offset of a partition, that one included.
     """
-    if len(progress) < 2:
-        raise BenchmarkFailed("a run must last for several commits; it was over")
-    first = progress[0]
+    firsts: dict[int, int] = {}
+    for mark in progress:
+        firsts.setdefault(mark.partition, mark.timestamp_ms)
+    start_ms = max(firsts.values(), default=0)
+    before, _ = last_moved([each for each in progress if each.timestamp_ms <= start_ms])
     at, end_ms = last_moved(progress)
-    n_events = sum(events_up_to(partition, offset) for partition, offset in at.items())
-    n_events -= events_up_to(first.partition, first.offset)
-    return Part(n_events, first.timestamp_ms, end_ms)
+    if end_ms <= start_ms:
+        raise BenchmarkFailed("a run must last for several commits; it was over")
+
+    def n_events(offsets: dict[int, int]) -> int:
+        return sum(events_up_to(*place) for place in offsets.items())
+
+    return Part(n_events(at) - n_events(before), start_ms, end_ms)
 
 
 def last_moved(progress: list[Progress]) -> tuple[dict[int, int], int]:
@@ -213,12 +223,18 @@ class ResumePositions:
     ----------
     reader
         Must be open for as long as this is called.
+
+    Attributes
+    ----------
+    seen
+        Commits by state topic, of which compaction leaves the last one only.
     """
 
     def __init__(self, reader: TopicReader, role: str) -> None:
         self._reader = reader
         self._kinds = kinds_of(role)
         self._known: dict[tuple[str, int], int] = {}
+        self.seen: defaultdict[str, set[Progress]] = defaultdict(set)
 
     def ends(self) -> dict[tuple[str, int], int]:
         """The offset behind the last record of each partition that has any."""
@@ -234,15 +250,20 @@ class ResumePositions:
         for kind in self._kinds:
             for record in self._reader.last_records(kind.state_topics[0], TAIL_RECORDS):
                 if record.key == POSITION_KEY and record.value is not None:
-                    reached = start_of(decode_position(record.value))
-                    self._known[kind.source, record.partition] = reached
+                    position, at = decode_position(record.value), record.partition
+                    self._known[kind.source, at] = start_of(position)
+                    mark = Progress(record.timestamp_ms, at, position.offset)
+                    self.seen[kind.state_topics[0]].add(mark)
         return self._known
 
 
-def await_end(settings: Settings, role: str, check: Callable[[], Any]) -> None:
+def await_end(
+    settings: Settings, role: str, check: Callable[[], Any]
+) -> dict[str, list[Progress]]:
     """Wait until a role has folded its sources up to their present end.
 
-    All that it writes is committed then, its state included.
+    All that it writes is committed then, its state included. Returns the commits that
+    were seen meanwhile, by state topic and time.
 
     Parameters
     ----------
@@ -257,6 +278,7 @@ def await_end(settings: Settings, role: str, check: Callable[[], Any]) -> None:
     with TopicReader(settings) as reader:
         positions = ResumePositions(reader, role)
         await_positions(positions.ends(), positions, check)
+        return {topic: sorted(marks) for topic, marks in positions.seen.items()}
 
 
 def await_positions(

@@ -32,7 +32,6 @@ from rankstream.lab.benchmarks.pipeline.logs import (
     delete_topics,
     part_of,
     preload,
-    progress_of,
 )
 from rankstream.lab.benchmarks.pipeline.meter import metered
 from rankstream.lab.benchmarks.pipeline.paced import latencies_s, restart
@@ -236,9 +235,8 @@ class FoldRuns:
             f"{about}: {recount.n_events:,} events of {recount.bytes_per_event:.0f} "
             "bytes written"
         )
-        meter = metered(self._bed, settings, "fold")
-        marks = progress_of(settings, state_topic("fold"))
-        part = part_of(marks, recount.events_up_to)
+        meter, commits = metered(self._bed, settings, "fold")
+        part = part_of(commits[state_topic("fold")], recount.events_up_to)
         wrong = recount.disagreements(settings)
         run = meter.measured(part, recount.bytes_per_event, wrong)
         say(f"{about}: {run.rate:,.0f} events/s; {run.told}")

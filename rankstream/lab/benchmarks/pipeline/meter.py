@@ -15,7 +15,7 @@ import numpy as np
 
 from rankstream.lab.benchmarks.harness import Run
 from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed
-from rankstream.lab.benchmarks.pipeline.logs import Part, await_end
+from rankstream.lab.benchmarks.pipeline.logs import Part, Progress, await_end
 from rankstream.settings import Settings
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -118,13 +118,18 @@ class Meter:
         )
 
 
-def metered(bed: Bed, settings: Settings, role: str) -> Meter:
-    """Samples of a role that takes its log to the end alone, and of the broker."""
+def metered(
+    bed: Bed, settings: Settings, role: str
+) -> tuple[Meter, dict[str, list[Progress]]]:
+    """Samples of a role that takes its log to the end alone, and of the broker.
+
+    With the commits of the role by state topic.
+    """
     with bed.worker(settings, role) as worker:
         meter = Meter(bed.broker_pid, lambda: worker.child(role))
-        await_end(settings, role, meter.sampling(worker.check))
+        commits = await_end(settings, role, meter.sampling(worker.check))
         meter.sample()
-    return meter
+    return meter, commits
 
 
 def what_binds(used: Usage, lasted_s: float, n_cores: int) -> str:

@@ -96,12 +96,12 @@ def ingestion_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
     settings = bed.settings(n_features)
     sent = send(settings, n_impressions)
     say(f"ingestion: {sent.n_events:,} events written")
-    meter = metered(bed, settings, "ingest")
+    meter, commits = metered(bed, settings, "ingest")
     width = settings.kafka.input_partitions
     marks = [
         mark._replace(partition=mark.partition + width * nth)
         for nth, kind in enumerate(kinds_of("ingest"))
-        for mark in progress_of(settings, kind.state_topics[0])
+        for mark in commits[kind.state_topics[0]]
     ]
     # The end records among them are eight of many thousand.
     part = part_of(sorted(marks), lambda _, offset: offset + 1)
@@ -174,7 +174,7 @@ def learning_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
     settings = bed.settings(n_features)
     send(settings, n_impressions, n_features)
     for role in ("ingest", "fold", "learn"):
-        meter = metered(bed, settings, role)
+        meter, commits = metered(bed, settings, role)
     ends: dict[tuple[int, int], int] = {}
     totals: Counter[int] = Counter()
     for entry in read_records(settings, INTERACTIONS):
@@ -182,7 +182,7 @@ def learning_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
         totals[entry.partition] += len(batch.interactions)
         ends[entry.partition, entry.offset] = totals[entry.partition]
     (kind,) = kinds_of("learn")
-    marks = progress_of(settings, kind.state_topics[0])
+    marks = commits[kind.state_topics[0]]
     part = part_of(marks, lambda partition, offset: ends.get((partition, offset), 0))
     run = meter.measured(part, 0.0, _faults(bed, settings))
     say(f"learning: {run.rate:,.0f} interactions/s; {run.told}")

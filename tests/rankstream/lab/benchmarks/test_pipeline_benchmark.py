@@ -13,6 +13,7 @@ from rankstream.lab.benchmarks.harness import (
     throughput_figure,
 )
 from rankstream.lab.benchmarks.pipeline import FIGURES, chosen_figures
+from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.lab.benchmarks.pipeline.local import local_figure
 from rankstream.lab.benchmarks.pipeline.logs import KeptLog, Part, Progress, part_of
 from rankstream.lab.benchmarks.pipeline.measure import FULL, MAKERS
@@ -128,18 +129,27 @@ def test_it_is_warm_once_the_broker_takes_no_less() -> None:
     assert list(left) == [5.0]
 
 
-def test_the_first_commit_is_start_up_and_an_idle_one_no_end() -> None:
-    """Only what was done between the first and the last that went on counts."""
+def test_what_is_measured_begins_when_each_partition_has_committed() -> None:
+    """What each had committed by then does not count, nor an idle commit at the end."""
     marks = [
         Progress(1_000, 0, 9),
+        Progress(1_200, 0, 11),
         Progress(1_500, 1, 4),
         Progress(3_000, 0, 19),
+        Progress(3_500, 1, 14),
         Progress(9_000, 0, 19),
     ]
     part = part_of(marks, lambda _, offset: 10 * (offset + 1))
 
-    assert part == Part(100 + 50, 1_000, 3_000)
-    assert (part.lasted_s, part.rate) == (2.0, 75.0)
+    assert part == Part(10 * (8 + 10), 1_500, 3_500)
+    assert (part.lasted_s, part.rate) == (2.0, 90.0)
+
+
+def test_a_run_that_is_over_with_the_first_commits_tells_nothing() -> None:
+    """Where the last partition commits once, at the end."""
+    marks = [Progress(1_000, 0, 9), Progress(3_000, 0, 19), Progress(3_500, 1, 14)]
+    with pytest.raises(BenchmarkFailed, match="several commits"):
+        part_of(marks, lambda _, offset: offset)
 
 
 def test_what_a_run_took_is_said_of_both_sides() -> None:

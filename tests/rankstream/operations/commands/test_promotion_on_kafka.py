@@ -1,6 +1,8 @@
 """`rankstream snapshots promote`, `rollback` and `history` on a real broker."""
 
+import contextlib
 import json
+import multiprocessing
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 
 from producers.event_producer import EventProducer
+from rankstream.operations.answers import deployment
 from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
-from rankstream.snapshots import Pointer, SnapshotStore
+from rankstream.snapshots import Pointer, SnapshotStore, store_of
+from streams.kafka.deployment.operator_change import Wanted
 from tests.clicked_lists import N_FEATURES, TASTE, Shown, show
 from tests.rankstream.lab.commands.test_simulate_on_kafka import n_counted
 from tests.served import until
@@ -87,6 +91,7 @@ def shop(
             fields = LEARNED | ({"groups": []} if model == "unknown" else {})
             weights = (sign * TASTE).astype("<f4").tobytes()
             store.publish(envelope(model=model, weights=weights, **fields))
+        store.publish(envelope(model="wider", n_features=4, version=10_000))
         yield Shop(config, store, ranker)
     store.close()
 
@@ -139,6 +144,7 @@ def test_what_is_no_longer_served_is_refused_in_words(
         (["promote", "search", "--from", "flipped@0.10000", "--force"], "--why TEXT"),
         (["promote", "better", "--from", "flipped@0.10000"], "has no section: its"),
         (["promote", "search", "--from", "flipped@0.7"], "must be kept in Redis to"),
+        (["promote", "search", "--from", "wider@0.10000"], "4 and search has 3, or"),
         (["follow", "search"], "'search' does not: roll back"),
     ):
         assert shop.run(*words) == 2, words
@@ -156,6 +162,53 @@ def test_what_is_no_longer_served_is_refused_in_words(
     assert shop.run("history", "search") == 0
     shown = capsys.readouterr().out
     assert "a rehearsal; from flipped@0.10000; by force" in " ".join(shown.split())
+
+
+N_KILLS = 20
+
+
+def turned_back(config: Path, seen: Pointer) -> None:
+    """What a process does that is killed somewhere in it: serve the first version."""
+    settings = settings_of(config)
+    with contextlib.closing(store_of(settings)) as store:
+        wanted = Wanted("search", seen, "killed")
+        deployment.roll_back(settings, store, wanted, Pointer(0, 0))
+
+
+@pytest.mark.broker
+def test_kills_leave_the_old_version_or_the_new_one_with_its_row(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twenty processes that roll back are killed at any moment of it."""
+    forking = multiprocessing.get_context("forkserver")
+    forking.set_forkserver_preload([__name__])
+    rng = np.random.default_rng(3)
+
+    def killed_after(seconds: float | None) -> float:
+        served = shop.store.standing(["search"])["search"]
+        process = forking.Process(target=turned_back, args=(shop.config, served))
+        process.start()
+        begun_s = time.monotonic()
+        process.join(seconds)
+        process.kill()
+        process.join()
+        return time.monotonic() - begun_s
+
+    took_s = max(killed_after(None) for _ in range(2))
+    n_changes = len(shop.past(capsys))
+    n_made = 0
+    for delay_s in rng.uniform(0.1 * took_s, took_s, N_KILLS):
+        before = shop.store.standing(["search"])["search"]
+        killed_after(delay_s)
+        rows = shop.past(capsys)
+        n_new = len(rows) - n_changes
+        assert n_new in (0, 1)
+        wanted = Pointer(before.epoch + n_new, 0) if n_new else before
+        assert rows[-1]["version"] == str(wanted)
+        # What was committed and not told to Redis is brought there by the publisher.
+        until(lambda at=wanted: shop.store.standing(["search"])["search"] == at)
+        n_changes, n_made = len(rows), n_made + n_new
+    assert 0 < n_made < N_KILLS
 
 
 @pytest.mark.broker

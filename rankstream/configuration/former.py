@@ -46,9 +46,14 @@ def former_models(tree: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def recorded_model(model: ModelSettings) -> dict[str, Any]:
     """A model as states and records have it; what was not chosen is not there."""
     form: dict[str, Any] = msgspec.to_builtins(model)
-    if not model.training.estimator:
-        # Earlier releases did not know it.
-        del form["training"]["estimator"]
+    plan = model.training
+    # Earlier releases did not know these.
+    for setting, is_chosen in (
+        ("estimator", bool(plan.estimator)),
+        ("proximal_ratio", plan.takes_ratio),
+    ):
+        if not is_chosen:
+            del form["training"][setting]
     if (versions := form.pop("versions")) != ONLINE:
         form[LEARNER] = versions
     return form

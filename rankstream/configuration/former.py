@@ -51,6 +51,7 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
     for setting, is_chosen in (
         ("estimator", bool(plan.estimator)),
         ("proximal_ratio", plan.takes_ratio),
+        ("largest_loss", plan.largest_loss is not None),
     ):
         if not is_chosen:
             del form["training"][setting]

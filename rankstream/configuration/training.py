@@ -93,7 +93,8 @@ class TrainingSettings(Schedule, frozen=True):
     probabilities by rank, `curve` names the curve of bias whose newest version is
     taken; with neither it is that of the only curve, else one that is estimated from
     the validation groups. `estimator` is one of `ESTIMATORS`; with none the log says
-    which. `proximal_ratio` is of the loss "proximal" only, above 1.
+    which. `proximal_ratio` is of the loss "proximal" only, above 1. `largest_loss`
+    bounds how far a version can fall behind its parent, in expected looks of a list.
     """
 
     cutoff: Positive = 10
@@ -114,6 +115,7 @@ class TrainingSettings(Schedule, frozen=True):
     estimator: str = ""
     held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
     proximal_ratio: Annotated[float, msgspec.Meta(gt=1)] = PROXIMAL_RATIO
+    largest_loss: PositiveFloat | None = None
 
     @property
     def takes_ratio(self) -> bool:
@@ -136,7 +138,7 @@ def plan_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
     yield from schedule_faults(place, training)
     yield from _of_examination(place, training)
     yield from _of_losses(place, training)
-    yield from _of_ratio(place, training)
+    yield from _of_falls(place, training)
     if training.estimator not in ("", *ESTIMATORS):
         setting = f"{place}.estimator"
         yield (
@@ -194,7 +196,7 @@ def _of_losses(place: str, training: TrainingSettings) -> Iterator[Fault]:
         )
 
 
-def _of_ratio(place: str, training: TrainingSettings) -> Iterator[Fault]:
+def _of_falls(place: str, training: TrainingSettings) -> Iterator[Fault]:
     setting, ratio = f"{place}.proximal_ratio", training.proximal_ratio
     if not 1.0 < ratio < math.inf:
         yield setting, f"{setting} must be a finite number above 1; got {ratio}"
@@ -203,6 +205,13 @@ def _of_ratio(place: str, training: TrainingSettings) -> Iterator[Fault]:
             setting,
             f"{setting} must be set with the loss {PROXIMAL!r} only; got {ratio} with "
             f"{training.loss!r}: take it out, or set loss = {PROXIMAL!r}",
+        )
+    setting, most = f"{place}.largest_loss", training.largest_loss
+    if most is not None and not 0.0 < most < math.inf:
+        yield (
+            setting,
+            f"{setting} must be a finite number above 0, in expected looks of a list; "
+            f"got {most}: leave it out for no bound",
         )
 
 

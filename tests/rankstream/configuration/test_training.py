@@ -89,6 +89,18 @@ def loaded(
         ),
         (TRAINED + "loss = 'proximal'\nproximal_ratio = nan", "proximal_ratio must be"),
         (TRAINED + "loss = 'proximal'\nproximal_ratio = 'c'", "proximal_ratio must be"),
+        (
+            TRAINED + "largest_loss = 0.0",
+            "models.m.training.largest_loss must be a number, more than 0.0; got 0.0",
+        ),
+        (TRAINED + "largest_loss = -0.5", "largest_loss must be a number, more than"),
+        (TRAINED + "largest_loss = nan", "models.m.training.largest_loss must be"),
+        (
+            TRAINED + "largest_loss = inf",
+            "models.m.training.largest_loss must be a finite number above 0, in "
+            "expected looks of a list; got inf: leave it out for no bound",
+        ),
+        (TRAINED + "largest_loss = 'much'", "models.m.training.largest_loss"),
         (TRAINED + "held_out = 1.0", "models.m.training.held_out must be a number"),
         (TRAINED + "cutof = 3", "training.cutof is no setting; did you mean cutoff?"),
         (
@@ -178,14 +190,14 @@ def test_settings_know_all_losses_and_estimators() -> None:
 
 
 def test_a_ratio_goes_to_the_loss_that_takes_it(tmp_path: Path) -> None:
-    """Alone or among those that are chosen from."""
+    """Alone or among those that are chosen from; a bound goes with every loss."""
     for text in (
         "loss = 'proximal'\nproximal_ratio = 2",
         "loss = 'selected'\nlosses = ['arp-linear', 'proximal']\nproximal_ratio = 2",
-        "proximal_ratio = 1.25",
+        "proximal_ratio = 1.25\nlargest_loss = 1",
     ):
         found = loaded(tmp_path, TRAINED + text).models["m"].training
-        assert found.proximal_ratio == (2.0 if found.takes_ratio else 1.25)
+        assert found.proximal_ratio == (1.25 if found.largest_loss else 2.0)
 
 
 def test_a_training_takes_the_curve_that_it_names_or_the_only_one(

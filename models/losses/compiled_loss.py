@@ -13,10 +13,11 @@ from models.kernels.compilation import compiled
 from models.learners.pl_rank import add_list_gradient
 from models.losses.pair_kernel import PairWeights, Room, add_pair_loss
 from models.losses.placement_gradient import add_expected_worth
+from models.losses.proximal_kernel import add_proximal_cost
 from models.losses.rank_bound_kernel import RankBound, add_bound_loss
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 
-PAIRS, RANK_BOUND, EXPECTED_WORTH = range(3)
+PAIRS, RANK_BOUND, EXPECTED_WORTH, PROXIMAL = range(4)
 """Families of losses."""
 
 EXACT_ITEMS = 256
@@ -29,7 +30,7 @@ class CompiledLoss(NamedTuple):
     Parameters
     ----------
     family
-        One of `PAIRS`, `RANK_BOUND` and `EXPECTED_WORTH`.
+        One of `PAIRS`, `RANK_BOUND`, `EXPECTED_WORTH` and `PROXIMAL`.
     cutoff
         Ranks that count, at least 1.
     pairs
@@ -40,6 +41,8 @@ class CompiledLoss(NamedTuple):
         Of ranks, where the worth of lists is expected.
     n_samples
         Lists that are drawn of a query with more than `EXACT_ITEMS` items.
+    ratio
+        Up to which multiple of the parent's weight an item's counts, where `PROXIMAL`.
     """
 
     family: int
@@ -48,6 +51,7 @@ class CompiledLoss(NamedTuple):
     bound: RankBound
     worths: Floats
     n_samples: int
+    ratio: float = 1.0
 
 
 @compiled
@@ -59,6 +63,7 @@ def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
     room: Room,
     slopes: Floats,
     rng: np.random.Generator,
+    parents: Floats,
 ) -> float:
     """Add the slopes of a query's loss by its scores; gives the loss.
 
@@ -70,6 +75,8 @@ def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
         Of at least as many items.
     rng
         Lists are drawn from it where `loss` draws any.
+    parents : [n_items] or [0]
+        Expected weights of ranks under the parent's policy, where `PROXIMAL`.
     """
     if loss.family == PAIRS:
         return add_pair_loss(
@@ -88,6 +95,10 @@ def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
     if not is_told:
         return 0.0
     costs, worths = room.values[:n], loss.worths[:n]
+    if loss.family == PROXIMAL:
+        return add_proximal_cost(
+            scores, costs, parents, worths, loss.ratio, room.order, slopes
+        )
     if n <= EXACT_ITEMS:
         return add_expected_worth(scores, costs, worths, room.order, slopes)
     return _add_sampled_worth(scores, costs, worths, loss.n_samples, slopes, rng)

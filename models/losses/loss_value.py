@@ -18,6 +18,8 @@ from models.losses.rank_bound_kernel import ARP, RankBound
 NO_PAIRS = PairWeights(np.zeros(1), np.zeros(1))
 NO_BOUND = RankBound(ARP, False, False)
 NO_WORTHS = np.zeros(1)
+NO_PARENTS = np.zeros(0)
+"""Of losses that compare with no other policy, or with that of the scores."""
 
 NEVER_DRAWN = np.random.Generator(np.random.PCG64(0))
 """Kernels take a generator also where they draw nothing from it."""
@@ -44,6 +46,7 @@ def loss_value(
     weights: npt.ArrayLike,
     where: npt.ArrayLike,
     rng: np.random.Generator | None = None,
+    parents: npt.ArrayLike = NO_PARENTS,
 ) -> LossValue:
     """The loss of one query.
 
@@ -58,17 +61,23 @@ def loss_value(
         Whether the value is known. An item without one keeps its rank.
     rng
         Needed where lists are drawn.
+    parents : [n_items] or [0]
+        Expected weight of each item's rank under the parent's policy, finite and at
+        least 0, where the loss compares with it; of none: the policy of the scores.
 
     Raises
     ------
     ValueError
         Where shapes differ, a score or a known value is not finite, or lists are to be
-        drawn and there is no generator.
+        drawn and there is no generator; or where weights of the parent are not of the
+        same items, not finite or below 0.
     """
     scored = np.ascontiguousarray(scores, np.float64)
     values = np.ascontiguousarray(weights, np.float64)
     is_kept = np.ascontiguousarray(where, np.bool_)
     n = _checked(scored, values, is_kept)
+    before = np.ascontiguousarray(parents, np.float64)
+    _check_parents(before, n)
     if loss.family == EXPECTED_WORTH and n > EXACT_ITEMS and rng is None:
         raise ValueError(
             f"lists of more than {EXACT_ITEMS} items must be drawn; got {n} items and "
@@ -78,8 +87,9 @@ def loss_value(
     if not n:
         return LossValue(0.0, slopes)
     value = add_query_loss(
-        loss, scored, values, is_kept, Room(*rooms(n)), slopes, rng or NEVER_DRAWN
-    )
+        loss, scored, values, is_kept, Room(*rooms(n)), slopes, rng or NEVER_DRAWN,
+        before,
+    )  # fmt: skip
     return LossValue(float(value), slopes)
 
 
@@ -96,6 +106,20 @@ def checked_cutoff(cutoff: int) -> int:
             f"the cutoff of a loss must be a whole number, at least 1; got {cutoff}"
         )
     return int(cutoff)
+
+
+def _check_parents(parents: Floats, n_items: int) -> None:
+    if parents.size and parents.shape != (n_items,):
+        raise ValueError(
+            "weights of the parent must be of the same items as scores; got shape "
+            f"{parents.shape} for {n_items} items"
+        )
+    is_wrong = ~(np.isfinite(parents) & (parents >= 0.0))
+    if is_wrong.any():
+        raise ValueError(
+            "weights of the parent must be finite and at least 0; got "
+            f"{parents[is_wrong][0]} in row {int(is_wrong.argmax())}"
+        )
 
 
 def _checked(scores: Floats, values: Floats, is_kept: Flags) -> int:

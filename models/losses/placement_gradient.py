@@ -8,7 +8,8 @@ and B[c] the sum over items that arrive just now, of their value times the densi
 with c others arrived before. So the density of the worth at that time is the sum of
 worths[c] B[c]; and the recursion run backwards gives its derivatives by what each item
 put in, all of them for the price of two recursions. Nothing is divided, so nothing
-cancels. The integral over time is that of `models.plackett_luce.placement`.
+cancels. The derivatives by values, on the way, are the expected weights of the items'
+ranks. The integral over time is that of `models.plackett_luce.placement`.
 
 References
 ----------
@@ -54,9 +55,37 @@ def add_expected_worth(
     order : [at least n]
         Scratch.
     """
+    return _integrated(scores, values, worths, order, slopes, np.zeros(scores.shape[0]))
+
+
+@compiled
+def fill_weights(
+    scores: Floats, worths: Floats, order: Integers, weights: Floats
+) -> None:
+    """Fill `weights` [n] with the expected worth of each item's rank.
+
+    Others are as in `add_expected_worth`.
+    """
+    n = scores.shape[0]
+    weights[:] = 0.0
+    if n:
+        _integrated(scores, np.zeros(n), worths, order, np.zeros(n), weights)
+
+
+@compiled
+def _integrated(
+    scores: Floats,
+    values: Floats,
+    worths: Floats,
+    order: Integers,
+    slopes: Floats,
+    weights: Floats,
+) -> float:
+    """As `add_expected_worth`; derivatives by values are added to `weights` [n]."""
     n, k = scores.shape[0], worths.shape[0]
     fill_order(scores, order)
     logs, known, gradient = np.empty(n), np.empty(n), np.zeros(n)
+    placed = np.zeros(n)
     for i in range(n):
         known[i] = values[order[i]]
         # Who is behind a wider gap comes first as rarely as never.
@@ -78,7 +107,7 @@ def add_expected_worth(
         while end < n and logs[end] + log_time >= NOT_YET:
             end += 1
         if begin >= k:
-            return _added(worth, gradient, order, slopes)
+            break
         if end <= begin:
             continue
         racing = slice(begin, end)
@@ -91,17 +120,19 @@ def add_expected_worth(
         )  # fmt: skip
         _backwards(
             passed[racing], silent[racing], known[racing], worths[begin:],
-            counts, marked, weight, gradient[racing],
+            counts, marked, weight, gradient[racing], placed[racing],
         )  # fmt: skip
         if counts[end - begin, : k - begin].sum() < NOBODY_LEFT:
-            return _added(worth, gradient, order, slopes)
+            break
+    _add_in_rows(gradient, order, slopes)
+    _add_in_rows(placed, order, weights)
+    return worth
 
 
 @compiled
-def _added(worth: float, gradient: Floats, order: Integers, slopes: Floats) -> float:
-    for i in range(gradient.shape[0]):
-        slopes[order[i]] += gradient[i]
-    return worth
+def _add_in_rows(by_rank: Floats, order: Integers, into: Floats) -> None:
+    for i in range(by_rank.shape[0]):
+        into[order[i]] += by_rank[i]
 
 
 @compiled
@@ -143,8 +174,9 @@ def _backwards(  # noqa: PLR0913  a kernel takes plain arrays
     marked: Floats,
     weight: float,
     gradient: Floats,
+    placed: Floats,
 ) -> None:
-    """Add derivatives of the density by scores, times the weight."""
+    """Add derivatives of the density by scores, and by values, times the weight."""
     k = worths.shape[0]
     by_marked, by_counts = worths.copy(), np.zeros(k)
     for i in range(passed.shape[0] - 1, -1, -1):
@@ -160,6 +192,7 @@ def _backwards(  # noqa: PLR0913  a kernel takes plain arrays
         # Both the chance to have arrived and its density move with the score.
         own = by_arrival + values[i] * by_density * (1.0 - passed[i])
         gradient[i] += weight * density * own
+        placed[i] += weight * density * by_density
         now = density * values[i]
         for c in range(k - 1):
             by_counts[c] = (

@@ -13,12 +13,15 @@ from typing import NamedTuple, Protocol
 from models.arrays import Flags, Floats
 from models.losses import arp, dcg, lambda_loss, lambda_rank, precision
 from models.losses import policy_gradient as expected
+from models.losses import proximal as clipped
 from models.losses.compiled_loss import CompiledLoss
 from models.losses.loss_value import LossValue
 
 CUTOFF = "cutoff"
 GENERATOR = "generator"
-"""What losses need: the ranks that count, and draws for long lists."""
+PARENT = "parent"
+"""What losses need: the ranks that count, draws for long lists, and expected weights of
+items' ranks under the policy that training begins with."""
 
 DEFAULT = "truncated-lambda"
 
@@ -49,7 +52,7 @@ class Entry(NamedTuple):
     compiles
         See `compiled_loss`.
     needs
-        Some of `CUTOFF` and `GENERATOR`.
+        Some of `CUTOFF`, `GENERATOR` and `PARENT`.
     bounds
         In a sentence.
     """
@@ -145,6 +148,13 @@ LOSSES: Mapping[str, Entry] = MappingProxyType(
             "is minus the expected DCG@k, or other worths of ranks, of Plackett-Luce "
             "lists",
         ),
+        "proximal": _entry(
+            clipped.proximal,
+            clipped.compiled_proximal,
+            "cutoff parent",
+            "is minus the expected DCG@k, of which an item counts up to a multiple of "
+            "its weight under the parent",
+        ),
     }
 )
 
@@ -169,6 +179,7 @@ def compiled_loss(
     *,
     worths: Floats | None = None,
     n_samples: int = expected.N_SAMPLES,
+    ratio: float | None = None,
 ) -> CompiledLoss:
     """A loss for kernels: `models.losses.compiled_loss.add_query_loss` takes it.
 
@@ -179,25 +190,34 @@ def compiled_loss(
     n_items
         Of the longest query.
     worths : [n_ranks]
-        What a relevant item is worth by rank, for the policy gradient alone; those of
-        DCG if not given.
+        What a relevant item is worth by rank, for losses of expected worth alone; those
+        of DCG if not given.
     n_samples
         Lists that the policy gradient draws of a long query; others draw none.
+    ratio
+        Of the proximal loss alone; 1.25 if not given.
 
     Raises
     ------
     ValueError
-        Where there is no such loss, a number is below 1, or worths are given to a loss
-        that takes none.
+        Where there is no such loss, a number is below 1, or worths or a ratio are given
+        to a loss that takes none.
     """
     entry = loss_of(name)
+    if PARENT in entry.needs:
+        return clipped.compiled_proximal(
+            cutoff, n_items, worths=worths,
+            ratio=clipped.RATIO if ratio is None else ratio,
+        )  # fmt: skip
+    if ratio is not None:
+        raise ValueError(f"ratio must go to proximal; got loss {name!r}: leave it out")
     if GENERATOR in entry.needs:
         return expected.compiled_policy_gradient(
             cutoff, n_items, worths=worths, n_samples=n_samples
         )
     if worths is not None:
         raise ValueError(
-            f"worths of ranks must go to policy-gradient; got loss {name!r}: leave "
-            "them out"
+            "worths of ranks must go to policy-gradient or proximal; got loss "
+            f"{name!r}: leave them out"
         )
     return entry.compiles(cutoff, n_items)

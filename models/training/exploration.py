@@ -120,6 +120,33 @@ def explored(  # noqa: PLR0913  all that a policy depends on
     )
 
 
+def least_exposure(
+    weights: Floats,
+    chunks: ChunkSource,
+    *,
+    cutoff: int,
+    placements: Placements = placement_batch,
+    ranker: Ranker | None = None,
+) -> float:
+    """That of a policy as it is served; see `Exploration`.
+
+    Parameters
+    ----------
+    weights : [n_parameters]
+    chunks, cutoff, placements, ranker
+        As in `explored`.
+
+    Raises
+    ------
+    ValueError
+        Where there are no queries with items.
+    """
+    sampled = _Sample(chunks)
+    _check_floor(0.0, sampled, cutoff)
+    shape = linear_unless(ranker, len(weights)).shape
+    return _least_exposure(weights, sampled, shape, cutoff, placements)
+
+
 def _check_floor(floor: float, sampled: "_Sample", cutoff: int) -> None:
     """Refuse a floor above what no policy exceeds: an item's least is at most mean."""
     total = sum(sampled.weights)

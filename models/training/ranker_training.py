@@ -20,7 +20,9 @@ import numpy as np
 
 from models.arrays import Floats
 from models.losses.discounts import discounts
-from models.losses.registry import compiled_loss, loss_of
+from models.losses.loss_value import NO_PARENTS
+from models.losses.proximal import RATIO
+from models.losses.registry import PARENT, compiled_loss, loss_of
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.rankers.ranker import Ranker
 from models.training import training_kernel as kernel
@@ -29,8 +31,8 @@ from models.training.ranker_scores import last_layer, linear_unless, mean_deviat
 
 OPTIMISER = "adam"
 
-EXPECTED = "policy-gradient"
-"""The loss that ranks are worth as much to as to held-out queries."""
+EXPECTED = ("policy-gradient", "proximal")
+"""Losses that ranks are worth as much to as to held-out queries."""
 
 
 class TrainingDiverged(ValueError):
@@ -61,6 +63,8 @@ class TrainingPlan:
         Of the order of queries, and of what a loss draws.
     loss
         One of `models.losses.registry.LOSSES`.
+    proximal_ratio
+        Of the loss "proximal" alone, finite and above 1: see `models.losses.proximal`.
 
     Raises
     ------
@@ -76,6 +80,7 @@ class TrainingPlan:
     least_gain: float = 1e-4
     seed: int = 0
     loss: str = "truncated-lambda"
+    proximal_ratio: float = RATIO
 
     def __post_init__(self) -> None:
         loss_of(self.loss)
@@ -91,6 +96,10 @@ class TrainingPlan:
         if not 0.0 <= self.least_gain < np.inf:
             raise ValueError(
                 f"least_gain must be finite and at least 0; got {self.least_gain}"
+            )
+        if not 1.0 < self.proximal_ratio < np.inf:
+            raise ValueError(
+                f"proximal_ratio must be finite and above 1; got {self.proximal_ratio}"
             )
 
     def by(self, loss: str) -> "TrainingPlan":
@@ -156,7 +165,7 @@ def train_ranker(  # noqa: PLR0913  all that a training depends on
         Queries apart; equal chunks give equal bits.
     worths : [n_ranks]
         Of a rank, for each unit of an item's value: what held-out queries judge by,
-        and "policy-gradient" climbs, of the latter the first `plan.cutoff` ranks. Those
+        and `EXPECTED` losses climb, of the latter the first `plan.cutoff` ranks. Those
         of DCG within the cutoff if not given.
     keeps_scale
         Whether training begins with scores as they are; else their standard deviation
@@ -253,12 +262,15 @@ class _Training:
         n_features = ranker.sizes[0]
         _check("held-out", held_out, n_features)
         self._n_queries, longest = _check("training", training, n_features)
+        self._has_parent = PARENT in loss_of(plan.loss).needs
         self._loss = compiled_loss(
             plan.loss,
             plan.cutoff,
             longest,
-            worths=worths if plan.loss == EXPECTED else None,
+            worths=worths if plan.loss in EXPECTED else None,
+            ratio=plan.proximal_ratio if self._has_parent else None,
         )
+        self._parents: list[Floats] = []
         self._buffers = kernel.buffers(longest, self._shape, len(start))
         config = OptimiserConfig(OPTIMISER, plan.learning_rate)
         self._optimiser = optimiser_of(config, len(start))
@@ -273,6 +285,7 @@ class _Training:
         """The start as an epoch."""
         loss = 0.0
         for chunk in _each(self._training):
+            self._parents.append(self._weights_in(chunk))
             loss += kernel.sum_of_losses(
                 chunk,
                 self.parameters,
@@ -280,8 +293,19 @@ class _Training:
                 self._loss,
                 self._buffers,
                 self._rng,
+                self._parents[-1],
             )
         return self._ended(loss)
+
+    def _weights_in(self, chunk: QueryChunk) -> Floats:
+        """Of items under the policy of now, [n_items], where the loss asks for them."""
+        if not self._has_parent:
+            return NO_PARENTS
+        found = np.empty(len(chunk.values))
+        kernel.fill_parents(
+            chunk, self.parameters, self._shape, self._loss.worths, self._buffers, found
+        )
+        return found
 
     def next(self) -> Epoch:
         """One more pass."""
@@ -298,6 +322,7 @@ class _Training:
                 self._optimiser,
                 self._buffers,
                 self._rng,
+                self._parents[number],
             )
         return self._ended(loss)
 

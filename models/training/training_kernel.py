@@ -12,6 +12,7 @@ from models.arrays import Floats, Integers, Singles
 from models.kernels.compilation import compiled
 from models.losses.compiled_loss import CompiledLoss, add_query_loss
 from models.losses.pair_kernel import Room, rooms
+from models.losses.placement_gradient import fill_weights
 from models.losses.ranking_worth import ranking_worth
 from models.optimisers.kernel import Optimiser, step
 from models.rankers.layers import Shape, add_gradient, score_rows
@@ -103,20 +104,46 @@ def _fill_products(features: Singles, weights: Floats, scores: Floats) -> None:
 
 
 @compiled
-def sum_of_losses(
+def sum_of_losses(  # noqa: PLR0913  a kernel takes plain arrays
     chunk: QueryChunk,
     parameters: Floats,
     shape: Shape,
     loss: CompiledLoss,
     buffers: Buffers,
     rng: np.random.Generator,
+    parents: Floats,
 ) -> float:
-    """Losses of a chunk's queries by their weights; `parameters` [n_parameters]."""
+    """Losses of a chunk's queries by their weights; `parameters` [n_parameters].
+
+    `parents` are as in `pass_over`.
+    """
     total = 0.0
     for query in range(chunk.weights.shape[0]):
-        found = _slopes(chunk, query, parameters, shape, loss, buffers, rng)
+        found = _slopes(chunk, query, parameters, shape, loss, buffers, rng, parents)
         total += chunk.weights[query] * found
     return total
+
+
+@compiled
+def fill_parents(
+    chunk: QueryChunk,
+    parameters: Floats,
+    shape: Shape,
+    worths: Floats,
+    buffers: Buffers,
+    parents: Floats,
+) -> None:
+    """Fill `parents` [n_items] with expected weights of ranks under a policy.
+
+    `parameters` [n_parameters] are those of its ranker; `worths` [n_ranks] are weights.
+    """
+    for query in range(chunk.weights.shape[0]):
+        begin, end = chunk.offsets[query], chunk.offsets[query + 1]
+        n = end - begin
+        scores = buffers.scores[:n]
+        features = chunk.features[begin:end]
+        fill_scores(features, parameters, shape, scores, buffers.activations)
+        fill_weights(scores, worths[:n], buffers.room.order, parents[begin:end])
 
 
 @compiled
@@ -128,6 +155,7 @@ def _slopes(  # noqa: PLR0913  a kernel takes plain arrays
     loss: CompiledLoss,
     buffers: Buffers,
     rng: np.random.Generator,
+    parents: Floats,
 ) -> float:
     """Loss of a query; its slopes are in the buffers."""
     begin, end = chunk.offsets[query], chunk.offsets[query + 1]
@@ -137,7 +165,7 @@ def _slopes(  # noqa: PLR0913  a kernel takes plain arrays
     slopes[:] = 0.0
     return add_query_loss(
         loss, scores, chunk.values[begin:end], chunk.is_kept[begin:end],
-        buffers.room, slopes, rng,
+        buffers.room, slopes, rng, parents[begin:end],
     )  # fmt: skip
 
 
@@ -152,6 +180,7 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
     optimiser: Optimiser,
     buffers: Buffers,
     rng: np.random.Generator,
+    parents: Floats,
 ) -> float:
     """Step down the loss batch by batch; gives losses by the weights of queries.
 
@@ -167,6 +196,9 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
         Are moved.
     rng
         Lists are drawn from it where the loss draws any.
+    parents : [n_items] or [0]
+        Expected weights of ranks under the parent's policy, of losses that compare with
+        it; see `fill_parents`.
     """
     n, total = order.shape[0], 0.0
     gradient = buffers.gradient
@@ -174,7 +206,9 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
         gradient[:] = 0.0
         for place in range(first, min(first + steps.batch, n)):
             query = order[place]
-            found = _slopes(chunk, query, parameters, shape, loss, buffers, rng)
+            found = _slopes(
+                chunk, query, parameters, shape, loss, buffers, rng, parents
+            )
             total += chunk.weights[query] * found
             factor = chunk.weights[query] * steps.n_queries / steps.batch
             begin, end = chunk.offsets[query], chunk.offsets[query + 1]

@@ -46,9 +46,15 @@ def former_models(tree: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def recorded_model(model: ModelSettings) -> dict[str, Any]:
     """A model as states and records have it; what was not chosen is not there."""
     form: dict[str, Any] = msgspec.to_builtins(model)
-    if not model.training.estimator:
-        # Earlier releases did not know it.
-        del form["training"]["estimator"]
+    plan = model.training
+    # Earlier releases did not know these.
+    for setting, is_chosen in (
+        ("estimator", bool(plan.estimator)),
+        ("proximal_ratio", plan.takes_ratio),
+        ("largest_loss", plan.largest_loss is not None),
+    ):
+        if not is_chosen:
+            del form["training"][setting]
     if not model.learns_from_groups:
         del form["learns_from_groups"]
     if (versions := form.pop("versions")) != ONLINE:

@@ -1,5 +1,6 @@
 """When a model is trained from sums, and how; and the role that trains."""
 
+import math
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
@@ -32,6 +33,7 @@ LOSSES = (
     "precision-at-k-linear",
     "precision-at-k-logistic",
     "policy-gradient",
+    "proximal",
 )
 """Those of `models.losses`, which services do without."""
 
@@ -48,6 +50,9 @@ ESTIMATORS = (
     "doubly-robust",
 )
 """Those of `models.estimators`, which services do without."""
+
+PROXIMAL, PROXIMAL_RATIO = "proximal", 1.25
+"""The loss that takes a ratio, and which one where none is set."""
 
 SELECTED = "selected"
 """No loss of its own: the best of several, by held-out queries."""
@@ -88,7 +93,8 @@ class TrainingSettings(Schedule, frozen=True):
     probabilities by rank, `curve` names the curve of bias whose newest version is
     taken; with neither it is that of the only curve, else one that is estimated from
     the validation groups. `estimator` is one of `ESTIMATORS`; with none the log says
-    which.
+    which. `proximal_ratio` is of the loss "proximal" only, above 1. `largest_loss`
+    bounds how far a version can fall behind its parent, in expected looks of a list.
     """
 
     cutoff: Positive = 10
@@ -108,6 +114,13 @@ class TrainingSettings(Schedule, frozen=True):
     curve: str = ""
     estimator: str = ""
     held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
+    proximal_ratio: Annotated[float, msgspec.Meta(gt=1)] = PROXIMAL_RATIO
+    largest_loss: PositiveFloat | None = None
+
+    @property
+    def takes_ratio(self) -> bool:
+        """Whether a loss that it trains by does."""
+        return PROXIMAL in (self.loss, *self.losses)
 
 
 class TrainSettings(Section, frozen=True):
@@ -125,6 +138,7 @@ def plan_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
     yield from schedule_faults(place, training)
     yield from _of_examination(place, training)
     yield from _of_losses(place, training)
+    yield from _of_falls(place, training)
     if training.estimator not in ("", *ESTIMATORS):
         setting = f"{place}.estimator"
         yield (
@@ -179,6 +193,25 @@ def _of_losses(place: str, training: TrainingSettings) -> Iterator[Fault]:
             setting,
             f"{setting} must be two or more of {', '.join(LOSSES)}, each once, for "
             f"loss 'selected'; got {losses}",
+        )
+
+
+def _of_falls(place: str, training: TrainingSettings) -> Iterator[Fault]:
+    setting, ratio = f"{place}.proximal_ratio", training.proximal_ratio
+    if not 1.0 < ratio < math.inf:
+        yield setting, f"{setting} must be a finite number above 1; got {ratio}"
+    elif ratio != PROXIMAL_RATIO and not training.takes_ratio:
+        yield (
+            setting,
+            f"{setting} must be set with the loss {PROXIMAL!r} only; got {ratio} with "
+            f"{training.loss!r}: take it out, or set loss = {PROXIMAL!r}",
+        )
+    setting, most = f"{place}.largest_loss", training.largest_loss
+    if most is not None and not 0.0 < most < math.inf:
+        yield (
+            setting,
+            f"{setting} must be a finite number above 0, in expected looks of a list; "
+            f"got {most}: leave it out for no bound",
         )
 
 

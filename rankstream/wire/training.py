@@ -270,6 +270,14 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     online
         As that of `rankstream.wire.curves.CurveRecord`, where the training estimated
         its curve itself; else none.
+    largest_loss, least_ratio
+        How far it can fall behind its parent, whatever users like: see
+        `models.training.largest_loss`. None in a record of a release that did not
+        compute it, and the ratio where the parent shows nothing.
+    step
+        How far weights went from the parent's to what training gave, in [0, 1]: below 1
+        where `training.largest_loss` held them back, and all above but `reward` and
+        `least_exposure` is then of what training gave.
     """
 
     schema: int
@@ -303,6 +311,9 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     losses: list[LossTried] = []
     estimator: str = "intervention-aware"
     online: list[str] = []
+    largest_loss: float | None = None
+    least_ratio: float | None = None
+    step: float = 1.0
 
 
 class TrainingKey(NamedTuple):

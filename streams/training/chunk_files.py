@@ -232,16 +232,27 @@ class TrainingChunks:
 
 
 class SelectionChunks:
-    """Values of the selection groups, which a policy is judged by."""
+    """Values of the selection groups, which a policy is judged by.
 
-    def __init__(self, files: tuple[ChunkFile, ...], least_support: float) -> None:
+    Parameters
+    ----------
+    split
+        Other groups, in their place.
+    """
+
+    def __init__(
+        self,
+        files: tuple[ChunkFile, ...],
+        least_support: float,
+        split: int = SELECTED_ON,
+    ) -> None:
         self._places = [(file, i) for file in files for i in range(len(file))]
-        self._total = sum(int(file.n_impressions[SELECTED_ON]) for file in files)
-        self._least_support = least_support
+        self._total = sum(int(file.n_impressions[split]) for file in files)
+        self._least_support, self._split = least_support, split
 
     @property
     def n_impressions(self) -> int:
-        """Lists of the selection groups."""
+        """Lists of these groups."""
         return self._total
 
     def __len__(self) -> int:
@@ -250,13 +261,13 @@ class SelectionChunks:
     def __getitem__(self, number: int, /) -> QueryChunk:
         file, place = self._places[number]
         stored = file.stored(place)
-        own = stored.tables[:, SELECTED_ON]
+        own = stored.tables[:, self._split]
         return _chunk(
             stored.offsets,
             file.features(place),
             file.how.values(own),
             is_supported(file.how.support(own), self._least_support),
-            stored.n_impressions[:, SELECTED_ON] / self._total,
+            stored.n_impressions[:, self._split] / self._total,
         )
 
 

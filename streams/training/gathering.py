@@ -162,6 +162,17 @@ class Gathered:
         """Values of the selection groups, of all queries."""
         return SelectionChunks((self.training, self.held_out), least_support)
 
+    def shown(self) -> SelectionChunks:
+        """All queries as they weigh in the reward, whatever is known of items.
+
+        By lists of the training groups where none of the selection groups may judge.
+        """
+        files = (self.training, self.held_out)
+        judging = SelectionChunks(files, 0.0)
+        if judging.n_impressions:
+            return judging
+        return SelectionChunks(files, 0.0, TRAINED_ON)
+
     def sizes(self, least_support: float) -> Sizes:
         """How much there is."""
         n_below, below, clicked = 0, 0.0, 0.0

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 STAGES = {
     "curve": "estimating where users look",
+    "bounding": "computing how far it can fall",
     "judging": "estimating its clicks per list",
 }
 """Stages whose name does not say it."""
@@ -15,7 +16,7 @@ class TrainingProgress(NamedTuple):
     Parameters
     ----------
     stage
-        `reading`, `curve`, `epoch` or `judging`.
+        `reading`, `curve`, `epoch`, `bounding` or `judging`.
     number
         Queries that were read; the number of the epoch; else 0.
     loss, held_out_dcg

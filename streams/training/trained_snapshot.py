@@ -2,8 +2,9 @@
 
 Values of items are corrected under a curve of bias that training groups have no part
 in, a ranker is trained on them from where the parent stands, stopped on queries
-that it does not learn from, and brought to a temperature that explores. What it would
-be clicked is estimated from groups that it has seen nothing of.
+that it does not learn from, and brought to a temperature that explores. Where it could
+then lose more than is allowed it goes back towards the parent. What it would be clicked
+is estimated from groups that it has seen nothing of.
 """
 
 from collections.abc import Callable, Container, Iterator
@@ -16,7 +17,13 @@ from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.choice import Choice, Unknown, asked_for, choice_of_sums
 from models.estimators.splits import Shares, Splits
-from models.training.exploration import Exploration, explored
+from models.training.bounded_step import BoundedStep, bounded_step
+from models.training.exploration import (
+    Exploration,
+    explored,
+    least_exposure,
+)
+from models.training.largest_loss import Falls
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
 from rankstream.configuration.former import recorded_model
@@ -152,6 +159,8 @@ class _Run:
         choice = self._choice()
         gathered = self._gathered(weights, splits, (known.curve, choice), free)
         (trained, loss, losses), made = self._trained(weights, gathered)
+        bounded = self._bounded(weights, made, gathered, known.curve)
+        made = self._after(bounded, made, gathered)
         reward = self._reward(made, gathered, known.curve, free)
         snapshot = self._snapshot(pointer, made.weights, seen)
         run = RunRecord(
@@ -185,6 +194,9 @@ class _Run:
             losses=losses,
             estimator=choice.estimator,
             online=self._learned,
+            largest_loss=bounded.fall.largest_loss,
+            least_ratio=_known(bounded.fall.least_ratio),
+            step=bounded.step,
         )
         return Outcome(snapshot, run)
 
@@ -313,6 +325,55 @@ class _Run:
             )
         return fitted, made
 
+    def _bounded(
+        self,
+        weights: CheckedWeights,
+        made: Exploration,
+        gathered: Gathered,
+        curve: BiasCurve,
+    ) -> BoundedStep:
+        """What is served: as made, or on the way to it where it could lose too much."""
+        parent, most = weights.weights.astype(np.float64), self._plan.largest_loss
+        try:
+            falls = Falls(
+                parent,
+                gathered.shown(),
+                curve.alpha[: self._plan.cutoff],
+                placements=placements_of_scores,
+                ranker=ranker_of_model(self._model),
+            )
+            return bounded_step(
+                parent,
+                made.weights,
+                falls,
+                np.inf if most is None else most,
+                on_look=lambda: self._tell(TrainingProgress("bounding")),
+            )
+        except ValueError as error:
+            raise self._refused(error) from error
+
+    def _after(
+        self, bounded: BoundedStep, made: Exploration, gathered: Gathered
+    ) -> Exploration:
+        """The policy at the weights that the bound left."""
+        if bounded.step == 1.0:
+            return made
+        least = least_exposure(
+            bounded.weights,
+            gathered.chunks(self._plan.least_support)[0],
+            cutoff=self._plan.cutoff,
+            placements=placements_of_scores,
+            ranker=ranker_of_model(self._model),
+        )
+        if least < self._plan.exposure_floor:
+            floor, most = self._plan.exposure_floor, self._plan.largest_loss
+            raise TrainingRefused(
+                f"a version of {self._name!r} within largest_loss, {most:g}, must have "
+                f"a mean least exposure of {floor:g}; it has {least:g}, as its parent "
+                "has less: raise largest_loss, or lower exposure_floor"
+            )
+        return made._replace(weights=bounded.weights, least_exposure=least)
+
     def _tell_epoch(self, epoch: Epoch) -> None:
         self._tell(TrainingProgress("epoch", *epoch, self._plan.epochs))
 
@@ -368,6 +429,10 @@ class _Run:
             log_candidates=model.logs_candidates,
             parent_epoch=parent.epoch,
         )
+
+
+def _known(ratio: float) -> float | None:
+    return None if np.isinf(ratio) else ratio
 
 
 def _split_of(splits: Splits, free: tuple[int, ...]) -> Int64:

@@ -150,6 +150,8 @@ DEFINITIONS: dict[str, Definition] = {
     "lambda-loss": paired(lambda n, m, _: delta(n, m)),
     "lambda-rank": paired(lambda n, m, k: abs(discount(n, k) - discount(m, k))),
     "policy-gradient": minus_expected_dcg,
+    # Of no other parent: `tests/laws/test_proximal.py` has those.
+    "proximal": minus_expected_dcg,
     **{
         f"{metric}-{name}": bounded(metric, step)
         for metric in METRICS

@@ -30,7 +30,8 @@ def cases(
 ) -> tuple[Floats, Floats, npt.NDArray[np.bool_], int]:
     """A query; scores lie apart, weights are also 0 and negative, some unknown."""
     rng = np.random.default_rng([seed, len(name)])
-    n = int(rng.integers(1, 6 if name == "policy-gradient" else 9))
+    is_enumerated = name in ("policy-gradient", "proximal")
+    n = int(rng.integers(1, 6 if is_enumerated else 9))
     scores = (rng.permutation(n) + rng.random(n) / 4.0) * spread / n
     weights = rng.normal(size=n) * (rng.random(n) < 0.7)
     where = rng.random(n) < 0.8

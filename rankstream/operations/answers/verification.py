@@ -35,6 +35,10 @@ from streams.training.verification import curve_made_again, made_again
 
 _encode = msgspec.msgpack.Encoder().encode
 
+SINCE = ("largest_loss", "least_ratio")
+"""What a run of an earlier release does not say: None, which is compared with nothing.
+"""
+
 NOT_KEPT = "neither `snapshots` nor Redis has it: the digest in its run was compared"
 
 
@@ -129,6 +133,7 @@ def differences_of_runs(
         f"{getattr(made, name)!r:.100}"
         for name in written.__struct_fields__
         if name not in ("request", "settings", "sha256")
+        and not (name in SINCE and getattr(written, name) is None)
         # As bytes: a number that is not known equals nothing, itself included.
         and _encode(getattr(written, name)) != _encode(getattr(made, name))
     ]

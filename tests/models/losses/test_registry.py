@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from models.losses.compiled_loss import EXPECTED_WORTH, add_query_loss
+from models.losses.loss_value import NO_PARENTS
 from models.losses.pair_kernel import Room, rooms
 from models.losses.registry import CUTOFF, DEFAULT, LOSSES, compiled_loss, loss_of
 
@@ -18,13 +19,14 @@ def test_tables_of_longer_queries_serve_shorter_ones(name: str) -> None:
         scores, weights = rng.normal(size=n), rng.normal(size=n)
         where = rng.random(n) < 0.8
         slopes = np.zeros(n)
-        value = add_query_loss(loss, scores, weights, where, room, slopes, rng)
+        given = (loss, scores, weights, where, room, slopes, rng, NO_PARENTS)
+        value = add_query_loss(*given)
         alone = LOSSES[name].loss(scores, weights, where, 3)
 
         assert value == alone.value
         assert slopes.tolist() == alone.gradient.tolist()
 
-        add_query_loss(loss, scores, weights, where, room, slopes, rng)
+        add_query_loss(*given)
         assert slopes == pytest.approx(2.0 * alone.gradient, rel=1e-9, abs=1e-15)
 
 
@@ -56,5 +58,5 @@ def test_worths_go_to_the_policy_gradient_alone() -> None:
 
     assert loss.family == EXPECTED_WORTH
     assert (loss.worths.tolist(), loss.n_samples) == ([1.0, 0.8], 7)
-    with pytest.raises(ValueError, match="must go to policy-gradient; got loss 'lamb"):
+    with pytest.raises(ValueError, match="policy-gradient or proximal; got loss 'la"):
         compiled_loss("lambda-rank", 2, 9, worths=worths)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from models.losses.lambda_loss import truncated_lambda
+from models.losses.loss_value import NO_PARENTS
 from models.losses.registry import DEFAULT, compiled_loss
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.rankers.registry import LinearRanker
@@ -259,6 +260,7 @@ def test_a_step_is_down_the_mean_slope_of_a_full_batch(
         optimiser,
         buffers(longest, shape, 5),
         np.random.default_rng(0),
+        NO_PARENTS,
     )
 
     assert weights - start == pytest.approx(-1e-9 * scale * slope, rel=1e-4)

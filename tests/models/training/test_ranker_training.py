@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from models.losses.discounts import discounts
+from models.losses.loss_value import NO_PARENTS
 from models.losses.ranking_worth import position_worths
 from models.losses.registry import LOSSES, compiled_loss, loss_of
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
@@ -82,6 +83,7 @@ def test_a_step_is_down_the_slope_of_the_mean_loss(kind: str, loss: str) -> None
         optimiser_of(OptimiserConfig("sgd", 1e-9), ranker.n_parameters),
         buffers(longest, shape, ranker.n_parameters),
         SEED(0),
+        NO_PARENTS,
     )
 
     expected = slope_of(ranker, start, chunk, loss, 3)

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from models.estimators.registry import ESTIMATORS
-from models.losses.registry import DEFAULT, LOSSES
+from models.losses.proximal import RATIO
+from models.losses.registry import DEFAULT, LOSSES, PARENT
 from rankstream.configuration import training
 from rankstream.settings import Settings, SettingsError, TrainingSettings, load_settings
 
@@ -69,6 +70,37 @@ def loaded(
             TRAINED + "loss = 'selected'\nlosses = ['arp-linear', 'selected']",
             "losses must be two or more of truncated-lambda, ",
         ),
+        (
+            TRAINED + "proximal_ratio = 1.5",
+            "models.m.training.proximal_ratio must be set with the loss 'proximal' "
+            "only; got 1.5 with 'truncated-lambda': take it out, or set loss = ",
+        ),
+        (
+            TRAINED + "loss = 'proximal'\nproximal_ratio = 1.0",
+            "models.m.training.proximal_ratio must be a number, more than 1.0; got 1.0",
+        ),
+        (
+            TRAINED + "loss = 'proximal'\nproximal_ratio = 0.8",
+            "models.m.training.proximal_ratio must be a number, more than 1.0; got 0.8",
+        ),
+        (
+            TRAINED + "loss = 'proximal'\nproximal_ratio = inf",
+            "models.m.training.proximal_ratio must be a finite number above 1; got inf",
+        ),
+        (TRAINED + "loss = 'proximal'\nproximal_ratio = nan", "proximal_ratio must be"),
+        (TRAINED + "loss = 'proximal'\nproximal_ratio = 'c'", "proximal_ratio must be"),
+        (
+            TRAINED + "largest_loss = 0.0",
+            "models.m.training.largest_loss must be a number, more than 0.0; got 0.0",
+        ),
+        (TRAINED + "largest_loss = -0.5", "largest_loss must be a number, more than"),
+        (TRAINED + "largest_loss = nan", "models.m.training.largest_loss must be"),
+        (
+            TRAINED + "largest_loss = inf",
+            "models.m.training.largest_loss must be a finite number above 0, in "
+            "expected looks of a list; got inf: leave it out for no bound",
+        ),
+        (TRAINED + "largest_loss = 'much'", "models.m.training.largest_loss"),
         (TRAINED + "held_out = 1.0", "models.m.training.held_out must be a number"),
         (TRAINED + "cutof = 3", "training.cutof is no setting; did you mean cutoff?"),
         (
@@ -153,6 +185,19 @@ def test_settings_know_all_losses_and_estimators() -> None:
     assert training.SELECTED not in LOSSES
     assert (*ESTIMATORS,) == training.ESTIMATORS
     assert TrainingSettings().loss == DEFAULT
+    assert PARENT in LOSSES[training.PROXIMAL].needs
+    assert TrainingSettings().proximal_ratio == training.PROXIMAL_RATIO == RATIO
+
+
+def test_a_ratio_goes_to_the_loss_that_takes_it(tmp_path: Path) -> None:
+    """Alone or among those that are chosen from; a bound goes with every loss."""
+    for text in (
+        "loss = 'proximal'\nproximal_ratio = 2",
+        "loss = 'selected'\nlosses = ['arp-linear', 'proximal']\nproximal_ratio = 2",
+        "proximal_ratio = 1.25\nlargest_loss = 1",
+    ):
+        found = loaded(tmp_path, TRAINED + text).models["m"].training
+        assert found.proximal_ratio == (1.25 if found.largest_loss else 2.0)
 
 
 def test_a_training_takes_the_curve_that_it_names_or_the_only_one(

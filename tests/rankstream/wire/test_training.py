@@ -55,6 +55,17 @@ def test_a_position_counts_all_partitions():
     assert POSITION.n_counted == 30
 
 
+def test_a_run_of_the_release_before_is_read():
+    """It ended before how far the version can fall; nothing is known of that."""
+    fields = msgspec.msgpack.decode(encode_record(RUN))
+    names = RunRecord.__struct_fields__
+    before = fields[: names.index("largest_loss")]
+    assert names[len(before) :] == ("largest_loss", "least_ratio", "step")
+    found = decode_record("run", msgspec.msgpack.encode(before))
+    assert found == RUN
+    assert (found.largest_loss, found.least_ratio, found.step) == (None, None, 1.0)
+
+
 def test_other_releases_are_told_apart():
     """A later schema is refused, a later kind passed over, and rubbish is none."""
     later = msgspec.msgpack.encode([SCHEMA + 1, "r1", 5])

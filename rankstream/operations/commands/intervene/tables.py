@@ -196,6 +196,7 @@ def _details(run: RunRecord) -> dict[str, str]:
         "known well": curve.warning or ("yes" if curve.groups else "-"),
         "scale, temperature": f"{run.scale:.5g}, {run.temperature:g}",
         "least exposure": f"{run.least_exposure:.3g}",
+        "largest loss": _fall(run),
         "groups": f"training {_ranges(run.groups)}; curve {_ranges(curve.groups)}",
         "seed": str(run.seed),
         "feature records": ", ".join(
@@ -259,6 +260,20 @@ def _dcg(run: RunRecord) -> str:
 
 def _reward(run: RunRecord) -> str:
     return "-" if run.reward is None else f"{run.reward:.4f}"
+
+
+def _fall(run: RunRecord) -> str:
+    """How far it can fall behind its parent, and what held it back."""
+    if run.largest_loss is None:
+        return "- (a release that did not compute it)"
+    told = f"{run.largest_loss:.4g} per list at most, whatever users like"
+    if run.least_ratio is not None:
+        told += f"; an item keeps {run.least_ratio:.3g} of its exposure or more"
+    bound = run.settings.get("training", {}).get("largest_loss")
+    if bound is None:
+        return told
+    went = "all the way" if run.step == 1.0 else f"{run.step:.4g} of the way"
+    return f"{told}; bound {bound:g}, weights went {went} from the parent"
 
 
 def _curve_details(record: CurveRecord) -> dict[str, str]:

@@ -95,6 +95,9 @@ def test_all_that_is_known_of_a_run_is_shown(
     assert "the selection groups have no lists" in said_of(
         lambda: print_run(RUN), capsys
     )
+    assert "- (a release that did not compute it)" in said_of(
+        lambda: print_run(RUN), capsys
+    )
     asked = {"training": {"estimator": "rerank"}}
     run = msgspec.structs.replace(RUN, settings=asked, estimator="rerank")
     said = " ".join(said_of(lambda: print_run(run), capsys).split())
@@ -120,3 +123,36 @@ def test_a_verdict_says_what_differs() -> None:
     assert equal.told().startswith("m@0.3: equal bytes, sha256 6161")
     assert other.told() == ("m@0.3: NOT equal\n  weights differ by 0.1 at most")
     assert other.to_dict()["is_equal"] is False
+
+
+@pytest.mark.parametrize(
+    ("bound", "step", "told"),
+    [
+        (None, 1.0, "an item keeps 0.0625 of its exposure or more"),
+        (0.5, 1.0, "bound 0.5, weights went all the way from the parent"),
+        (0.3, 0.375, "bound 0.3, weights went 0.375 of the way from the parent"),
+    ],
+)
+def test_how_far_a_version_can_fall_is_shown(
+    bound: float | None, step: float, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what held it back; JSON has the numbers."""
+    plan = {} if bound is None else {"largest_loss": bound}
+    run = msgspec.structs.replace(
+        RUN,
+        largest_loss=0.28125,
+        least_ratio=0.0625,
+        step=step,
+        settings={"training": plan},
+    )
+    print_run(run)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 100
+    said = " ".join(out.replace("│", " ").split())
+    assert "0.2812 per list at most, whatever users like" in said
+    assert told in said
+    assert ("bound" in said) is (bound is not None)
+    row = as_builtins(run)
+    assert (row["largest_loss"], row["least_ratio"], row["step"]) == (
+        0.28125, 0.0625, step,
+    )  # fmt: skip

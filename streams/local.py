@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
-import msgspec
-
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, INTERACTIONS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
@@ -30,10 +28,7 @@ _length = struct.Struct("<I")
 
 def local_settings(settings: Settings) -> Settings:
     """The same settings with one partition everywhere."""
-    kafka = msgspec.structs.replace(
-        settings.kafka, input_partitions=1, partitions=1, learner_partitions=1
-    )
-    return msgspec.structs.replace(settings, kafka=kafka)
+    return settings.with_kafka(input_partitions=1, partitions=1, learner_partitions=1)
 
 
 class LocalPipeline:

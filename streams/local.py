@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from rankstream.settings import Settings
-from rankstream.wire.topics import EVENTS, INTERACTIONS, SNAPSHOTS
+from rankstream.wire.topics import EVENTS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.preference_fold import comparison_key, read_records
 from streams.fold.canonical_fold import CanonicalFold
@@ -125,10 +125,6 @@ class LocalPipeline:
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
             self._pass_on()
-
-    def fold_interactions(self, partition: int, value: bytes) -> None:
-        """Take a record of an interactions log."""
-        self.fold_log(INTERACTIONS, partition, value)
 
     def fold_log(self, topic: str, partition: int, value: bytes) -> None:
         """Take a record of a log as it is, and pass on its outputs at once.

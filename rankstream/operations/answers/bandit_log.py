@@ -26,6 +26,7 @@ from models.estimators.bandit_arrays import (
     encoded_contexts,
 )
 from producers.formats.source_file import created
+from rankstream.operations.answers.folders import writing
 from rankstream.settings import StatisticsSettings
 from rankstream.wire.events import (
     LOGGED,
@@ -228,12 +229,9 @@ def write_arrays(
     RuntimeError
         Where it cannot be written.
     """
-    try:
-        with created(file) as content:
-            tables: Any = log._asdict() | beside
-            np.savez_compressed(content, **tables)
-    except OSError as error:
-        raise RuntimeError(f"{file} must be writable; {error.strerror}") from error
+    with writing(file), created(file) as content:
+        tables: Any = log._asdict() | beside
+        np.savez_compressed(content, **tables)
 
 
 def interactions_of(records: Iterable[bytes]) -> Iterable[Interaction]:

@@ -64,7 +64,7 @@ class NamelessFile:
             ) from error
 
     def fill(self, start: int, into: NDArray[Any]) -> None:
-        """Read from a place on, as many bytes as an array takes."""
+        """Read from a place on, as many bytes as `into` [n, ..] takes."""
         view = into.reshape(-1).view(np.uint8).data
         while view:
             n_read = os.preadv(self._descriptor, [view], start)

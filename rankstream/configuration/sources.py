@@ -4,8 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rankstream.adapters.file_formats import FILE_FORMATS
-from rankstream.adapters.table_roles import CLICKS, LISTS, ROLES, roles_of
+from rankstream.adapters.file_formats import (
+    CLICKS,
+    FILE_FORMATS,
+    LISTS,
+    ROLES,
+    roles_of,
+)
 from rankstream.configuration.section import Fault, Section
 from rankstream.wire.nearest_name import suggestion
 

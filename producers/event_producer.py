@@ -9,7 +9,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from kafka import KafkaProducer
@@ -104,7 +103,6 @@ class EventProducer:
         settings: Settings,
         *,
         batch: int = 1,
-        waiting: Waiting | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         if batch < 1:
@@ -113,7 +111,7 @@ class EventProducer:
         self.acknowledged = 0
         self.refused = 0
         self.sent = SentRecords()
-        self._waiting = waiting or Waiting()
+        self._waiting = Waiting()
         self._is_stopped = is_stopped
         self._bootstrap = settings.kafka.bootstrap
         self._n_partitions = settings.kafka.input_partitions
@@ -129,12 +127,7 @@ class EventProducer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self.flush()

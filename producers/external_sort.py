@@ -7,7 +7,6 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Generic, Self, TypeVar
 
 from rankstream.wire.input_events import MAX_WORDS_BYTES, Event
@@ -67,12 +66,7 @@ class SortedRuns(Generic[Entry]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -147,7 +147,7 @@ def _is_replaced(path: Path, file: BinaryIO) -> bool:
     return (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino)
 
 
-def feed(  # noqa: PLR0913  what is asked for, and who hears of what
+def feed(
     lines: Iterator[bytes | None],
     sink: EventSink,
     *,
@@ -155,7 +155,6 @@ def feed(  # noqa: PLR0913  what is asked for, and who hears of what
     adapt: Adapt | None = None,
     on_idle: Callable[[Fed], None] = lambda _: None,
     on_unit: Callable[[str, int], None] = lambda _unit, _number: None,
-    idle_every_s: float = 1.0,
 ) -> Fed:
     """Pass lines to the sink until they end.
 
@@ -168,7 +167,7 @@ def feed(  # noqa: PLR0913  what is asked for, and who hears of what
     on_unit
         Hears of the first time in another unit than milliseconds, of each unit.
     on_idle
-        Called while nothing comes, and every `idle_every_s` seconds.
+        Called while nothing comes, and every second.
     """
     fed = Fed()
     called_s = time.monotonic()
@@ -179,9 +178,7 @@ def feed(  # noqa: PLR0913  what is asked for, and who hears of what
             else:
                 fed.lines += 1
                 _pass_adapted(adapt(line), sink, fed)
-        if line is None or (
-            fed.lines % 64 == 0 and time.monotonic() - called_s >= idle_every_s
-        ):
+        if line is None or (fed.lines % 64 == 0 and time.monotonic() - called_s >= 1.0):
             called_s = time.monotonic()
             if adapt is not None:
                 _pass_adapted(adapt.due(), sink, fed)

@@ -14,8 +14,6 @@ import msgspec
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import QUERIES
 
-_Waiting = tuple[int, str, int]
-
 
 @dataclass
 class Forecast:

@@ -99,7 +99,6 @@ class Progress:
 
     shown: int = 0
     clicks: int = 0
-    waited_s: float = 0.0
     paused_ms: int = 0
     shown_ndcg: list[float] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)
@@ -110,9 +109,9 @@ class Progress:
         values = np.array(self.shown_ndcg)
         return float(values @ DISCOUNT ** np.arange(len(values)))
 
-    def recent(self, n_last: int = 1_000) -> float:
-        """Mean NDCG of the last shown lists; queries without relevance count 0."""
-        return float(np.mean(self.shown_ndcg[-n_last:])) if self.shown_ndcg else 0.0
+    def recent(self) -> float:
+        """Mean NDCG of the last 1,000 lists; queries without relevance count 0."""
+        return float(np.mean(self.shown_ndcg[-1_000:])) if self.shown_ndcg else 0.0
 
 
 class LearnerStuck(RuntimeError):
@@ -168,7 +167,7 @@ def _wait(
     ranker: Ranker, sink: Sink, plan: Plan, progress: Progress, waiting: Waiting
 ) -> None:
     ranker.refresh()
-    started = moved = time.monotonic()
+    moved = time.monotonic()
     if progress.shown - ranker.version > plan.max_behind:
         sink.flush()
         ranker.refresh()
@@ -184,7 +183,6 @@ def _wait(
                 f"{PATIENCE_S:.0f} s while {progress.shown} impressions were shown"
             )
     waiting.over()
-    progress.waited_s += time.monotonic() - started
     progress.behind.append(progress.shown - ranker.version)
     progress.versions.add(ranker.version)
 

@@ -252,9 +252,8 @@ class TopicAdmin:
     def _full(self, name: str) -> str:
         return full_name(self._settings.namespace, name)
 
-    def _command(self, *options: str, namespace: str = "") -> str:
-        words = topics_command(self._settings, "create", *options, namespace=namespace)
-        return f"`{words}`"
+    def _command(self, *options: str) -> str:
+        return f"`{topics_command(self._settings, 'create', *options)}`"
 
     def _described(self) -> dict[str, dict[str, Any]]:
         topics = self._asked("list topics", self._client.describe_topics)

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from kafka import KafkaConsumer, TopicPartition
@@ -79,12 +78,7 @@ class TopicReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rankstream.experiment_records import ExperimentRecord, Store, stored_records
-from rankstream.ranking.combining import combine, draw_seed
-from rankstream.ranking.list_exposures import list_exposures
+from rankstream.ranking.combining import combine, draw_seed, list_exposures
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.routing import (
     normalised_query,

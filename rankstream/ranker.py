@@ -109,7 +109,7 @@ class Ranker:
             )
         self.model = model
         self.failures: dict[str, int] = {}
-        self.last_failure = self.trouble = ""
+        self.trouble = ""
         self._store = store
         self._source = source
         self.candidates_left_out = 0
@@ -369,7 +369,7 @@ class Ranker:
 
     def _failed(self, reason: str, error: Exception) -> None:
         self.failures[reason] = self.failures.get(reason, 0) + 1
-        self.last_failure = self.trouble = f"{reason}: {error}"
+        self.trouble = f"{reason}: {error}"
         self._is_cut_off = reason == "unavailable"
         if not self._is_cut_off:
             self._heard_s = time.monotonic()

@@ -126,6 +126,11 @@ class Settings(Section, frozen=True):
             return model.training.curve
         return self.only_curve
 
+    def with_kafka(self, **n_partitions: int) -> "Settings":
+        """The same, with other numbers of partitions."""
+        kafka = msgspec.structs.replace(self.kafka, **n_partitions)
+        return msgspec.structs.replace(self, kafka=kafka)
+
     @property
     def only_curve(self) -> str:
         """The curve, where there is exactly one; else ""."""

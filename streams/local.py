@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
-import msgspec
-
 from rankstream.settings import Settings
-from rankstream.wire.topics import EVENTS, INTERACTIONS, SNAPSHOTS
+from rankstream.wire.topics import EVENTS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.preference_fold import comparison_key, read_records
 from streams.fold.canonical_fold import CanonicalFold
@@ -30,10 +28,7 @@ _length = struct.Struct("<I")
 
 def local_settings(settings: Settings) -> Settings:
     """The same settings with one partition everywhere."""
-    kafka = msgspec.structs.replace(
-        settings.kafka, input_partitions=1, partitions=1, learner_partitions=1
-    )
-    return msgspec.structs.replace(settings, kafka=kafka)
+    return settings.with_kafka(input_partitions=1, partitions=1, learner_partitions=1)
 
 
 class LocalPipeline:
@@ -130,10 +125,6 @@ class LocalPipeline:
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
             self._pass_on()
-
-    def fold_interactions(self, partition: int, value: bytes) -> None:
-        """Take a record of an interactions log."""
-        self.fold_log(INTERACTIONS, partition, value)
 
     def fold_log(self, topic: str, partition: int, value: bytes) -> None:
         """Take a record of a log as it is, and pass on its outputs at once.

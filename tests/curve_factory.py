@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from models.estimators.bias_curve import BiasCurve
 from rankstream.configuration.curves import TrustCurve
 from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import CURVE, Snapshot, encode_snapshot, features_hash
@@ -12,6 +13,15 @@ from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.training import SCHEMA
 
 UNKNOWN = float("nan")
+
+
+def ratio_curve(curve: BiasCurve) -> BiasCurve:
+    """What clicks can tell of a curve: the same in units of its first rank.
+
+    alpha'[r] = alpha[r] / alpha[1] and beta'[r] = beta[r] - beta[1] * alpha'[r].
+    """
+    alpha = curve.alpha / curve.alpha[0]
+    return BiasCurve(alpha, curve.beta - curve.beta[0] * alpha, is_ratio_only=True)
 
 
 def curve_snapshot(

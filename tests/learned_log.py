@@ -18,5 +18,5 @@ def learned_anew(settings: Settings) -> tuple[dict[bytes, bytes], LocalPipeline]
     pipeline = LocalPipeline(settings, now=lambda: 0, on_output=keep)
     pipeline.start()
     for record in read_records(settings, INTERACTIONS):
-        pipeline.fold_interactions(record.partition, record.value or b"")
+        pipeline.fold_log(INTERACTIONS, record.partition, record.value or b"")
     return given, pipeline

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from models.evaluation.ndcg import mean_ndcg
-from models.rankers.normalisation import normalised
 from rankstream.lab.closed_loops.world import World
+from rankstream.ranking.scoring import normalised
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "MQ2008"
 ABSENT = f"MQ2008 is not at {FOLDER}, so nothing was checked on real data"
@@ -40,7 +40,7 @@ def split(fold: int, name: str) -> World:
     offsets.append(len(labels))
     raw = np.array(rows)
     scaled = [
-        normalised(raw[begin:end], how="min-max")
+        normalised(raw[begin:end], "min-max")
         for begin, end in itertools.pairwise(offsets)
     ]
     return World(

@@ -12,9 +12,10 @@ from models.arrays import Flags, Floats
 from models.estimators import click_log
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog, of_groups
+from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import jackknife
 from models.estimators.policy_comparison import PolicyComparison, compared
-from models.estimators.policy_reward import PolicyReward, RankWeights, policy_reward
+from models.estimators.policy_reward import PolicyReward, RankWeights, reward_sums
 from models.estimators.registry import Estimator
 
 
@@ -38,6 +39,13 @@ class Valuation(NamedTuple):
     curve_of: Callable[[Flags], BiasCurve]
     weights_of: Callable[[BiasCurve], RankWeights]
     shares: Floats
+
+
+def policy_reward(
+    found: ItemEstimates, placements: Floats, weights: RankWeights, shares: Floats
+) -> PolicyReward:
+    """The reward of a policy that has its items at ranks with these probabilities."""
+    return reward_sums(found, shares[:, None] * placements, weights).per_list(1.0)
 
 
 def compare_policies(

@@ -20,8 +20,8 @@ from rankstream.adapters import (
     ubi,
 )
 from rankstream.adapters.adapter import AdapterOptions
+from rankstream.adapters.file_formats import ROLES
 from rankstream.adapters.registry import NAMES, options_of
-from rankstream.adapters.table_roles import ROLES
 from rankstream.operations.cli import main
 from tests.pages import rows_below
 

@@ -21,7 +21,6 @@ chain, pivot and all pairs. Fang, Agarwal & Joachims (SIGIR 2019), section 3, fo
 relevance of each pair of ranks.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,28 +35,15 @@ from models.bias.examination import (
 from models.bias.fitted_curve import NEEDS_BOOTSTRAP, FittedCurve
 from models.bias.logged_views import Views, check_views
 
-Weights = Callable[[Floats, Floats], Floats]
-
 UNITS_AT_ONCE = 1 << 16
 """Items whose counts at all ranks are held at once."""
-
-
-def equal_weights(shown: Floats, elsewhere: Floats) -> Floats:
-    """Each item alike, however often it was shown.
-
-    Parameters
-    ----------
-    shown, elsewhere : [n_items]
-        Lists with the item at either rank.
-    """
-    return np.ones(np.broadcast(shown, elsewhere).shape)
 
 
 def impression_weights(shown: Floats, elsewhere: Floats) -> Floats:
     """As if the rarer place had been all: n m / (n + m).
 
-    A difference of two rates varies as 1 / n + 1 / m. As in `equal_weights`, they are
-    those of lists and not of clicks, so no item counts more for its luck.
+    A difference of two rates varies as 1 / n + 1 / m. They are those of lists and not
+    of clicks, so no item counts more for its luck.
 
     Parameters
     ----------
@@ -93,15 +79,8 @@ class RankPairs(NamedTuple):
         return np.concatenate([[1.0], steps])
 
 
-def rank_pairs(
-    views: Views, *, n_ranks: int, weigh: Weights = impression_weights
-) -> RankPairs:
+def rank_pairs(views: Views, *, n_ranks: int) -> RankPairs:
     """Add up all pairs of ranks at which one policy showed an item of a query.
-
-    Parameters
-    ----------
-    weigh : [n_items]
-        Weights of items by how often they were shown at either rank, each [n_items].
 
     Raises
     ------
@@ -126,35 +105,29 @@ def rank_pairs(
         )
         shape = n, n_ranks
         counts = n_shown.reshape(shape), n_clicked.reshape(shape)
-        _add_pairs(*counts, weigh, weights, clicks)
+        _add_pairs(*counts, weights, clicks)
     return RankPairs(weights, clicks)
 
 
-def harvest_adjacent(
-    views: Views, *, n_ranks: int, weigh: Weights = impression_weights
-) -> FittedCurve:
+def harvest_adjacent(views: Views, *, n_ranks: int) -> FittedCurve:
     """Examination from pairs of neighbouring ranks, multiplied from the first on.
 
     Its errors add up from rank to rank. As in `rank_pairs`.
     """
-    pairs = rank_pairs(views, n_ranks=n_ranks, weigh=weigh)
+    pairs = rank_pairs(views, n_ranks=n_ranks)
     return _fit(views, pairs.chain(), n_ranks)
 
 
-def harvest_pivot(
-    views: Views, *, n_ranks: int, weigh: Weights = impression_weights
-) -> FittedCurve:
+def harvest_pivot(views: Views, *, n_ranks: int) -> FittedCurve:
     """Examination from pairs with the first rank, and from nothing else.
 
     As in `rank_pairs`.
     """
-    pairs = rank_pairs(views, n_ranks=n_ranks, weigh=weigh)
+    pairs = rank_pairs(views, n_ranks=n_ranks)
     return _fit(views, pairs.pivoted(), n_ranks)
 
 
-def harvest_all_pairs(
-    views: Views, *, n_ranks: int, weigh: Weights = impression_weights
-) -> FittedCurve:
+def harvest_all_pairs(views: Views, *, n_ranks: int) -> FittedCurve:
     """Examination from all pairs of ranks, each with a relevance of its own.
 
         clicks[r, s] ~ weights[r, s] * examination[r] * relevance[r, s]
@@ -163,7 +136,7 @@ def harvest_all_pairs(
     the position-based model once more, with pairs of ranks for documents. As in
     `rank_pairs`.
     """
-    sums = rank_pairs(views, n_ranks=n_ranks, weigh=weigh)
+    sums = rank_pairs(views, n_ranks=n_ranks)
     rows, others = np.nonzero(sums.weights)
     pairs = np.minimum(rows, others) * n_ranks + np.maximum(rows, others)
     shown = sums.weights[rows, others]
@@ -186,15 +159,13 @@ def _units(views: Views) -> tuple[Integers, int]:
     return places.astype(np.int64), n_units
 
 
-def _add_pairs(
-    shown: Floats, clicked: Floats, weigh: Weights, weights: Floats, clicks: Floats
-) -> None:
+def _add_pairs(shown: Floats, clicked: Floats, weights: Floats, clicks: Floats) -> None:
     rates = _quotients(clicked, shown)
     for r in range(shown.shape[1]):
         for s in range(r):
             both = np.flatnonzero((shown[:, r] > 0.0) & (shown[:, s] > 0.0))
             if len(both):
-                weight = weigh(shown[both, r], shown[both, s])
+                weight = impression_weights(shown[both, r], shown[both, s])
                 weights[r, s] += weight.sum()
                 weights[s, r] = weights[r, s]
                 clicks[r, s] += float(weight @ rates[both, r])

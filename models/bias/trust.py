@@ -94,7 +94,6 @@ def estimate_trust(
     views: Views,
     *,
     n_ranks: int,
-    irrelevant: npt.ArrayLike = (),
     confidence: float = 0.95,
     most_turns: int = MOST_TURNS,
 ) -> TrustFit:
@@ -116,8 +115,6 @@ def estimate_trust(
     ----------
     views
         Items may be classes of documents.
-    irrelevant : [n_irrelevant]
-        Items known to be not relevant at all: they count as one item.
     confidence
         Of the intervals, in (0, 1).
     most_turns
@@ -130,7 +127,6 @@ def estimate_trust(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
-    views = _with_one_item(views, np.asarray(irrelevant, np.int64))
     every = cells_of(views, n_ranks)
     alpha, beta, alpha_half, beta_half = np.full((4, n_ranks), np.nan)
     reasons = reasons_without(every, n_ranks)
@@ -180,13 +176,6 @@ class _Maximum(NamedTuple):
     def is_vague(self) -> npt.NDArray[np.bool_]:
         """Ranks whose ratio could as well be another."""
         return np.asarray(~(self.errors[0] <= MOST_ERROR))
-
-
-def _with_one_item(views: Views, irrelevant: Integers) -> Views:
-    if not len(irrelevant):
-        return views
-    is_known = np.isin(views.items, irrelevant)
-    return views._replace(items=np.where(is_known, irrelevant.min(), views.items))
 
 
 def told_cells(every: Cells, reasons: list[str]) -> Cells:

@@ -5,8 +5,7 @@ not relevant, alpha + beta what is surely relevant. All other ranks follow:
 
     alpha[r] = alpha[1] alpha'[r]        beta[r] = beta'[r] + beta[1] alpha'[r]
 
-with alpha' and beta' in units of the first rank. Without one there is a range: no
-relevance may be below 0, and no beta.
+with alpha' and beta' in units of the first rank.
 """
 
 from dataclasses import replace
@@ -16,7 +15,6 @@ import numpy as np
 
 from models.arrays import Floats
 from models.bias.fitted_curve import FittedCurve
-from models.bias.trust import TrustFit
 
 BEHIND_UNKNOWN = "a rank above it is not known"
 
@@ -52,10 +50,10 @@ class Absolute(NamedTuple):
     beta: Floats
 
 
-def anchored(curve: FittedCurve, anchor: Anchor, *, slack: float = SLACK) -> Absolute:
+def anchored(curve: FittedCurve, anchor: Anchor) -> Absolute:
     """Alpha and beta of ranks that are known, given those of the first.
 
-    What is outside of probabilities by no more than `slack` is moved to their end.
+    What is outside of probabilities by no more than `SLACK` is moved to their end.
 
     Raises
     ------
@@ -79,12 +77,12 @@ def anchored(curve: FittedCurve, anchor: Anchor, *, slack: float = SLACK) -> Abs
     noise = offsets + anchor.beta * ratios
     sure = noise + anchor.alpha * ratios
     for name, values in (("beta", noise), ("alpha + beta", sure)):
-        wrong = np.flatnonzero((values < -slack) | (values > 1.0 + slack))
+        wrong = np.flatnonzero((values < -SLACK) | (values > 1.0 + SLACK))
         if len(wrong):
             raise ValueError(
                 f"{name} must lie in [0, 1] at every rank; got {values[wrong[0]]:.3f} "
-                f"at rank {wrong[0] + 1}: take an anchor in the range of "
-                "`anchor_range`"
+                f"at rank {wrong[0] + 1}: take an anchor in the range that "
+                "leaves every rank in it"
             )
     noise = np.clip(noise, 0.0, 1.0)
     return Absolute(np.clip(sure, 0.0, 1.0) - noise, noise)
@@ -119,72 +117,3 @@ def anchored_fit(curve: FittedCurve, anchor: Anchor) -> FittedCurve:
         curve, alpha=alpha, beta=beta, alpha_low=ends[0], alpha_high=ends[1],
         beta_low=ends[2], beta_high=ends[3], reasons=reasons,
     )  # fmt: skip
-
-
-def anchor_of(fit: TrustFit, irrelevant: int, *, sure: float = 1.0) -> Anchor:
-    """The anchor that items known to be irrelevant give.
-
-    Parameters
-    ----------
-    irrelevant
-        The item as which they were counted, the one of the smallest number.
-    sure
-        P(click at rank 1) of what is surely relevant: the unit of relevance.
-
-    Raises
-    ------
-    ValueError
-        Where these items tell nothing, or are clicked more than what is relevant.
-    """
-    places = np.flatnonzero(fit.names == irrelevant)
-    if not len(places):
-        raise ValueError(
-            "irrelevant items must be seen at ranks that lead to the first; got item "
-            f"{irrelevant}, which is not"
-        )
-    beta = max(float(fit.relevance[places[0]]), 0.0)
-    if beta >= sure:
-        raise ValueError(
-            f"irrelevant items must be clicked less than {sure:g} at rank 1; got "
-            f"{beta:.3f}"
-        )
-    return Anchor(sure - beta, beta)
-
-
-def anchor_range(fit: TrustFit, *, sure: float = 1.0) -> tuple[Anchor, Anchor]:
-    """The anchors of the smallest and of the largest alpha that clicks allow.
-
-    The least relevant item has a relevance of at least 0, and no rank's beta is below
-    0. Both ends are of the estimate: they have no intervals.
-
-    Parameters
-    ----------
-    sure
-        P(click at rank 1) of what is surely relevant.
-    """
-    n = fit.curve.n_known
-    most = float(np.clip(fit.relevance.min(initial=sure), 0.0, sure))
-    least = float((-fit.curve.beta[:n] / fit.curve.alpha[:n]).max(initial=0.0))
-    least = min(least, most)
-    return Anchor(sure - most, most), Anchor(sure - least, least)
-
-
-def examination_ratios(curve: FittedCurve, *, sure: float = 1.0) -> Floats:
-    """How often what is surely relevant is clicked at each rank over the first.
-
-        theta[r] / theta[1] = (alpha + beta)[r] / (alpha + beta)[1]
-
-    It is examination where what is relevant and looked at is always clicked.
-
-    Parameters
-    ----------
-    sure
-        theta[1], P(click at rank 1) of what is surely relevant, in (0, 1].
-
-    Returns
-    -------
-    [n_ranks], NaN where the curve is not known.
-    """
-    if not 0.0 < sure <= 1.0:
-        raise ValueError(f"theta of rank 1 must lie in (0, 1]; got {sure:g}")
-    return np.asarray(curve.alpha + curve.beta / sure)

@@ -81,16 +81,7 @@ class CascadeModel:
             )
 
     def sample_clicks(self, labels: Labels, *, rng: np.random.Generator) -> Clicks:
-        """Clicks of one user for each list.
-
-        Parameters
-        ----------
-        labels : [.., k]
-            In displayed order.
-
-        Returns
-        -------
-        [.., k]
+        """Clicks of one user for each list, as in `ClickModel.sample_clicks`.
 
         Raises
         ------
@@ -108,16 +99,7 @@ class CascadeModel:
         return clicks
 
     def click_probabilities(self, labels: Labels) -> Floats:
-        """Probability of a click at each rank.
-
-        Parameters
-        ----------
-        labels : [.., k]
-
-        Returns
-        -------
-        [.., k]
-        """
+        """P(click) at each rank, as in `ClickModel.click_probabilities`."""
         grades = checked_labels(labels, len(self.click))
         click, stop = np.array(self.click)[grades], np.array(self.stop)[grades]
         goes_on = 1.0 - (click * stop if self.stop_requires_click else stop)

@@ -54,14 +54,6 @@ def summary_of_scope(
     return cells.get(0) or _empty(tuple(sorted(items)))
 
 
-def impressions_and_clicks(scope: ScopeRecord) -> tuple[int, int]:
-    """Totals of all groups together."""
-    lists, totals = scope.lists, scope.general.totals
-    n_clicked = np.bitwise_count(lists.masks) if len(lists.masks) else lists.masks
-    clicks = (n_clicked * lists.mask_counts).sum() + totals[:, 3].sum()
-    return int(lists.shown.sum() + totals[:, 1].sum()), int(clicks)
-
-
 def groups_of_scope(scope: ScopeRecord) -> list[int]:
     """Groups that counted something, sorted."""
     counted = (scope.lists.groups, scope.general.totals[:, 0])

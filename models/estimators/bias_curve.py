@@ -106,23 +106,6 @@ def position_curve(examination: npt.ArrayLike) -> BiasCurve:
     return BiasCurve(alpha, np.zeros(alpha.shape))
 
 
-def ratio_curve(curve: BiasCurve) -> BiasCurve:
-    """What clicks can tell of a curve: the same in units of its first rank.
-
-        alpha'[r] = alpha[r] / alpha[1]        beta'[r] = beta[r] - beta[1] * alpha'[r]
-
-    Values under it are alpha[1] * relevance + beta[1], the probability of a click at
-    rank 1.
-
-    Examples
-    --------
-    >>> ratio_curve(position_curve([0.8, 0.4])).alpha.tolist()
-    [1.0, 0.5]
-    """
-    alpha = curve.alpha / curve.alpha[0]
-    return BiasCurve(alpha, curve.beta - curve.beta[0] * alpha, is_ratio_only=True)
-
-
 def _check_shapes(alpha: Floats, beta: Floats) -> None:
     if alpha.ndim != 1 or not len(alpha) or alpha.shape != beta.shape:
         raise ValueError(

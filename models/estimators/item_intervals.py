@@ -16,6 +16,9 @@ from models.estimators.intervals import (
 )
 from models.estimators.registry import Estimator
 
+CONFIDENCE = 0.95
+"""Of each interval."""
+
 
 class PointsOfItems(NamedTuple):
     """Of each item.
@@ -39,7 +42,7 @@ class PointsOfItems(NamedTuple):
     clicked: Floats
 
 
-def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
+def points_of_items(
     estimator: Estimator,
     log: ClickLog,
     impressions: Floats,
@@ -47,7 +50,6 @@ def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
     groups: tuple[int, ...],
     *,
     has_intervals: bool = True,
-    confidence: float = 0.95,
 ) -> tuple[PointsOfItems, float]:
     """Values with intervals as those of `jackknife_intervals`, of any estimator.
 
@@ -63,8 +65,6 @@ def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
         Whose lists values are made of.
     has_intervals
         Whether there may be any: else nothing is made again.
-    confidence
-        In (0, 1).
 
     Returns
     -------
@@ -87,7 +87,7 @@ def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
     reasons = _reasons(has_item, clicked, without, found.values)
     n_groups = has_item.sum(axis=0)
     degrees = np.maximum(n_groups - 1.0, 0.0)
-    quantile = stdtrit(np.maximum(degrees, 1.0), 0.5 + 0.5 * confidence)
+    quantile = stdtrit(np.maximum(degrees, 1.0), 0.5 + 0.5 * CONFIDENCE)
     is_there = np.array([not reason for reason in reasons], np.bool_)
     spread = spread_without_each(without, has_item)
     half = np.where(is_there, quantile * spread, np.nan)

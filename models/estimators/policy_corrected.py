@@ -114,14 +114,7 @@ def intervention_oblivious(
     policy that rarely shows the item makes its clicks weigh much, whatever other
     policies did.
 
-    Parameters
-    ----------
-    log
-        See `models.estimators.click_log`.
-    impressions : [n_groups, n_policies, n_items]
-        Lists that could have shown the item.
-    least
-        To which E[alpha] is raised, in training only; E[beta] is not.
+    As in `policy_aware`; `least` is what E[alpha] is raised to, and E[beta] is not.
 
     References
     ----------
@@ -147,14 +140,7 @@ def self_normalised(
     the mean is P(ever shown) R; where policies were chosen from clicks the ratio is
     biased as well.
 
-    Parameters
-    ----------
-    log
-        See `models.estimators.click_log`.
-    impressions : [n_groups, n_policies, n_items]
-        Lists that could have shown the item.
-    least
-        To which E[alpha] is raised, in training only.
+    As in `policy_aware`; `least` is what E[alpha] is raised to.
 
     References
     ----------

@@ -71,16 +71,9 @@ def oblivious(
     The policy need not be known. An item that a list does not show counts as seen
     and not clicked, so the mean is P(shown) R: biased by selection, and by trust.
 
-    Parameters
-    ----------
-    log
-        See `models.estimators.click_log`.
-    impressions : [n_groups, n_policies, n_items]
-        Lists that could have shown the item.
-    curve
-        theta is alpha + beta; see `models.estimators.item_estimates.examination`.
-    least
-        To which theta is raised, in training only.
+    As in `naive`, with theta = alpha + beta; see
+    `models.estimators.item_estimates.examination`. `least` is what it is raised to, in
+    training only.
 
     References
     ----------
@@ -104,16 +97,7 @@ def rerank(
     that ranks the shown items again does, is P(ever shown) R of each item, and too
     little.
 
-    Parameters
-    ----------
-    log
-        See `models.estimators.click_log`.
-    impressions : [n_groups, n_policies, n_items]
-        Lists that could have shown the item.
-    curve
-        theta is alpha + beta; see `models.estimators.item_estimates.examination`.
-    least
-        To which theta is raised, in training only.
+    As in `oblivious`.
 
     References
     ----------
@@ -134,14 +118,7 @@ def affine(
     The policy need not be known. An item that a list does not show counts as not
     relevant, so the mean is P(shown) R: biased by selection.
 
-    Parameters
-    ----------
-    log
-        See `models.estimators.click_log`.
-    impressions : [n_groups, n_policies, n_items]
-        Lists that could have shown the item.
-    least
-        To which alpha is raised, in training only; beta is not.
+    As in `naive`; `least` is what alpha is raised to, in training only; beta is not.
 
     References
     ----------
@@ -178,14 +155,7 @@ def affine_shown(
     add nothing. It is what `intervention_aware` gives where each list was sure: its
     sums, with what was shown in the place of what was expected.
 
-    Parameters
-    ----------
-    log
-        See `models.estimators.click_log`.
-    impressions : [n_groups, n_policies, n_items]
-        Lists that could have shown the item.
-    least
-        To which the average of alpha is raised, in training only.
+    As in `naive`; `least` is what the average of alpha is raised to, in training only.
 
     References
     ----------

@@ -4,6 +4,11 @@ Intervals of all pairs hold together at 1 - alpha: each is made for alpha over t
 number of pairs (Bonferroni). Only those `to_come` and `came` may be looked at more than
 once. A ranker is better by both: better for sessions to come, as far as their number
 tells, and, without any doubt about sessions, for those that came.
+
+References
+----------
+All rankers in one order, from the preferences of pairs: Copeland (1951); Bradley &
+Terry (1952), fitted as in Hunter (2004).
 """
 
 from typing import NamedTuple
@@ -14,7 +19,6 @@ from scipy.stats import norm, t
 from models.arrays import Floats, Integers
 from models.evaluation.confidence_sequence import half_widths
 from models.evaluation.session_sequence import session_intervals
-from models.evaluation.standings import bradley_terry, copeland, cycles
 from models.evaluation.sums import (
     LOG_SCALE,
     SCALE,
@@ -23,6 +27,11 @@ from models.evaluation.sums import (
     pairs_of,
     skew,
 )
+
+PRIOR = 0.5
+"""Wins and losses added to every pair, so that strengths stay finite."""
+
+N_ROUNDS, TOLERANCE = 10_000, 1e-10
 
 
 class Conclusion(NamedTuple):
@@ -163,3 +172,68 @@ def clustered_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
     spread = ((totals - expected) ** 2).sum(axis=0) * n_groups / (n_groups - 1)
     quantile = t.ppf(1.0 - alpha / 2.0, n_groups - 1)
     return np.asarray(quantile * np.sqrt(spread) / n)
+
+
+def copeland(signs: Integers) -> Integers:
+    """Rankers beaten less rankers lost to. [n_rankers].
+
+    Parameters
+    ----------
+    signs : [n_rankers, n_rankers]
+        1 where the row's ranker is preferred to the column's, -1 where it is not.
+    """
+    return np.asarray(np.sign(signs).sum(axis=1), np.int64)
+
+
+def cycles(signs: Integers) -> list[list[int]]:
+    """Sets of rankers that beat each other in circles, largest first.
+
+    Within such a set no order agrees with all preferences.
+
+    Parameters
+    ----------
+    signs : [n_rankers, n_rankers]
+        1 where the row's ranker beats the column's, -1 where it loses to it.
+
+    Examples
+    --------
+    >>> cycles(np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]))
+    [[0, 1, 2]]
+    """
+    n = len(signs)
+    reaches = (signs > 0) | np.eye(n, dtype=np.bool_)
+    for middle in range(n):
+        reaches |= reaches[:, middle, None] & reaches[None, middle, :]
+    mutual = reaches & reaches.T
+    sets = {tuple(np.flatnonzero(row).tolist()) for row in mutual}
+    found = [list(each) for each in sets if len(each) > 1]
+    return sorted(found, key=lambda each: (-len(each), each))
+
+
+def bradley_terry(wins: Floats) -> Floats:
+    """Strengths whose ratios are the odds of being preferred.
+
+    Parameters
+    ----------
+    wins : [n_rankers, n_rankers]
+        How often the row's ranker was preferred to the column's.
+
+    Returns
+    -------
+    [n_rankers]
+        Log strengths of mean 0.
+    """
+    n = len(wins)
+    counted = wins + PRIOR * (1.0 - np.eye(n))
+    games, won = counted + counted.T, counted.sum(axis=1)
+    strengths = np.ones(n)
+    for _ in range(N_ROUNDS):
+        expected = games / (strengths[:, None] + strengths[None, :])
+        np.fill_diagonal(expected, 0.0)
+        following = won / expected.sum(axis=1)
+        following /= np.exp(np.log(following).mean())
+        change = np.abs(np.log(following / strengths)).max()
+        strengths = following
+        if change < TOLERANCE:
+            break
+    return np.asarray(np.log(strengths))

@@ -194,6 +194,16 @@ class ParameterLearner(Generic[Config], ABC):
         )
 
 
+class FixedLearner(ParameterLearner[LearnerConfig]):
+    """Learns from no list, by any policy: something else trains the parameters."""
+
+    policies: frozenset[str] = frozenset()
+
+    def learn(self, example: TrainingExample) -> bool:  # noqa: ARG002  of the protocol
+        """Leave the parameters as they are."""
+        return False
+
+
 class ExampleLearner(ParameterLearner[Config]):
     """A learner that folds one training example after another, by its own `_learn`."""
 

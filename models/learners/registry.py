@@ -6,10 +6,9 @@ from typing import Any, NamedTuple, Protocol
 
 from models.learners.coltr import ColtrConfig, ColtrLearner
 from models.learners.duel_learner import MGD_CANDIDATES, DuelConfig, DuelLearner
-from models.learners.fixed import FixedLearner
 from models.learners.learner import Learner
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
-from models.learners.parameters import LearnerConfig
+from models.learners.parameters import FixedLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.pl_rank import PlRankConfig, PlRankLearner
 

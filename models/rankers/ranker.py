@@ -107,17 +107,7 @@ class LayeredRanker:
         return layers.n_parameters_of(self.sizes)
 
     def score(self, parameters: Floats, features: Floats) -> Floats:
-        """Scores of documents.
-
-        Parameters
-        ----------
-        parameters : [n_parameters]
-        features : [n_documents, n_features]
-
-        Returns
-        -------
-        [n_documents]
-        """
+        """Scores of documents, as in `Ranker.score`."""
         return self._scores_and_activations(parameters, features)[0]
 
     def accumulate(
@@ -127,15 +117,7 @@ class LayeredRanker:
 
             sum over documents d of coefficients[d] * d score(d) / d parameters
 
-        Parameters
-        ----------
-        parameters : [n_parameters]
-        features : [n_documents, n_features]
-        coefficients : [n_documents]
-
-        Returns
-        -------
-        [n_parameters]
+        Arrays are as in `Ranker.accumulate`.
         """
         if len(coefficients) != len(features):
             raise ValueError(

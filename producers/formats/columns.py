@@ -28,7 +28,7 @@ from producers.formats.tables import columns_by_role, csv_rows, parted_by
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.events import clicked, listed
 from rankstream.adapters.fields import needed, text
-from rankstream.adapters.table_roles import LISTS, roles_of
+from rankstream.adapters.file_formats import LISTS, roles_of
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event
 from rankstream.wire.routing import identity

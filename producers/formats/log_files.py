@@ -22,9 +22,8 @@ from producers.formats.rows_together import PLAIN, Tables
 from producers.formats.source_file import FileUnreadable
 from producers.formats.tables import columns_by_role
 from rankstream.adapters.adapter import AdapterOptions
-from rankstream.adapters.file_formats import AUTO, CSV, PARQUET
-from rankstream.adapters.table_roles import CLICKS as CLICK_ROWS
-from rankstream.adapters.table_roles import LISTS, roles_of
+from rankstream.adapters.file_formats import AUTO, CSV, LISTS, PARQUET, roles_of
+from rankstream.adapters.file_formats import CLICKS as CLICK_ROWS
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 

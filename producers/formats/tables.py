@@ -7,7 +7,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from producers.formats.source_file import UNPACKING_ERRORS, FileUnreadable
-from rankstream.adapters.table_roles import FEATURES, LISTS, Role, roles_of
+from rankstream.adapters.file_formats import FEATURES, LISTS, Role, roles_of
 from rankstream.wire.nearest_name import nearest
 
 _TIME = re.compile(

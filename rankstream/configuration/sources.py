@@ -4,9 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rankstream.adapters.file_formats import FILE_FORMATS
-from rankstream.adapters.registry import adapter_named, options_of
-from rankstream.adapters.table_roles import CLICKS, LISTS, ROLES, roles_of
+from rankstream.adapters.file_formats import (
+    CLICKS,
+    FILE_FORMATS,
+    LISTS,
+    ROLES,
+    roles_of,
+)
 from rankstream.configuration.section import Fault, Section
 from rankstream.wire.nearest_name import suggestion
 
@@ -77,14 +81,14 @@ def source_faults(
                 setting,
                 f"{setting} must be one of {list(STARTS)}; got {source.start!r}",
             )
+        # Adapters are loaded where settings name one.
+        from rankstream.adapters.registry import adapter_named  # noqa: PLC0415
+
         try:
             adapter_named(source.format)
         except ValueError as error:
             yield f"{place}.format", f"{place}.format: {error}"
-        try:
-            options_of(source.options)
-        except ValueError as error:
-            yield f"{place}.options", f"{place}.options: {error}"
+        yield from _option_faults(place, source.options)
 
 
 def format_faults(formats: Mapping[str, FormatSettings]) -> Iterator[Fault]:
@@ -122,7 +126,13 @@ def _table_faults(
                 f"{setting} must be by the roles {', '.join(roles)}; got "
                 f"{role!r}{suggestion(role, roles)}",
             )
+    yield from _option_faults(place, table.options)
+
+
+def _option_faults(place: str, options: dict[str, Any]) -> Iterator[Fault]:
+    from rankstream.adapters.registry import options_of  # noqa: PLC0415  as above
+
     try:
-        options_of(table.options)
+        options_of(options)
     except ValueError as error:
         yield f"{place}.options", f"{place}.options: {error}"

@@ -7,7 +7,7 @@ zero, which it fills. It says whether it could; otherwise they mean nothing.
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.ranking.draws import Lists, merged_lists
+from rankstream.ranking.draws import Lists, merged_lists, n_agreed
 
 Floats = npt.NDArray[np.float64]
 Rows = dict[str, int]
@@ -61,10 +61,7 @@ def exposures_of_draft(lists: Lists, row_of: Rows, found: Floats) -> bool:
     if len(lists) != 2:
         return False
     present = [row for row in lists if row]
-    shortest = min(map(len, present), default=0)
-    shared = 0
-    while shared < shortest and len({row[shared] for row in present}) == 1:
-        shared += 1
+    shared = n_agreed(present, min(map(len, present), default=0))
     length = found.shape[1]
     prefix = present[0][: min(shared, length)] if present else []
     _add(prefix, row_of, 1.0, found)

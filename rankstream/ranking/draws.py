@@ -38,15 +38,21 @@ def draw_pairwise(
     return shown, None
 
 
+def n_agreed(present: Lists, shortest: int) -> int:
+    """Places, from the first on, at which all lists have the same item."""
+    agreed = 0
+    while agreed < shortest and len({row[agreed] for row in present}) == 1:
+        agreed += 1
+    return agreed
+
+
 def draw_draft(
     lists: Lists, length: int, rng: np.random.Generator, _: dict[str, Any]
 ) -> Drawn:
     """Rankers take turns in random order; see `models.interleaving.team_draft`."""
     present = [row for row in lists if row]
     n_fair = min(map(len, present), default=0)
-    n_neutral = 0
-    while n_neutral < n_fair and len({row[n_neutral] for row in present}) == 1:
-        n_neutral += 1
+    n_neutral = n_agreed(present, n_fair)
     order = list(range(len(lists)))
     shown: list[str] = []
     teams: list[int] = []

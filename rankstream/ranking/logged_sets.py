@@ -21,8 +21,7 @@ forgotten, and logged again when they come."""
 class LoggedSets:
     """The last sets that were logged, in bounded memory; for several threads."""
 
-    def __init__(self, *, again_ms: int = AGAIN_MS, most: int = MOST) -> None:
-        self._again_ms = again_ms
+    def __init__(self, *, most: int = MOST) -> None:
         self._most = most
         self._at_ms: OrderedDict[bytes, int] = OrderedDict()
         self._lock = threading.Lock()
@@ -47,7 +46,7 @@ class LoggedSets:
             if last_ms is not None:
                 self._at_ms.move_to_end(name)
                 # Further back, the last one was of a clock that was put right since.
-                if -self._again_ms <= at_ms - last_ms < self._again_ms:
+                if -AGAIN_MS <= at_ms - last_ms < AGAIN_MS:
                     return False
             self._at_ms[name] = at_ms
             if len(self._at_ms) > self._most:

@@ -7,10 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.envelope import KINDS
+from rankstream.wire.events import DETERMINISTIC, PLACKETT_LUCE, POLICIES, TAIL_SHUFFLE
 
 Floats = npt.NDArray[np.float32]
 
-POLICIES = ("plackett-luce", "deterministic", "tail-shuffle")
+DRAWN = tuple(POLICIES[n] for n in (PLACKETT_LUCE, DETERMINISTIC, TAIL_SHUFFLE))
+"""Policies by which one ranker's list is drawn here."""
 
 
 def shifted(features: Floats, shift: Floats | None, scale: Floats | None) -> Floats:
@@ -127,8 +129,8 @@ def draw_list(
     ValueError
         For another policy, or a cutoff below 1.
     """
-    if policy not in POLICIES:
-        raise ValueError(f"policy must be one of {POLICIES}; got {policy!r}")
+    if policy not in DRAWN:
+        raise ValueError(f"policy must be one of {DRAWN}; got {policy!r}")
     if cutoff < 1:
         raise ValueError(f"cutoff must be at least 1; got {cutoff}")
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.envelope import CURVE, Snapshot, SnapshotError, pointer_of
-from rankstream.wire.schemas import decoded
 from rankstream.wire.snapshot_names import Parent
 
 Floats = npt.NDArray[np.float64]
@@ -250,15 +249,3 @@ def _ends(
 
 
 encode_published = msgspec.json.Encoder().encode
-_decode_published = msgspec.json.Decoder(PublishedCurve).decode
-
-
-def decode_published(value: bytes) -> PublishedCurve:
-    """A record of `evaluations`.
-
-    Raises
-    ------
-    msgspec.DecodeError
-        Where it is something else.
-    """
-    return decoded(_decode_published, value)

@@ -30,9 +30,6 @@ POLICIES = (
 
 UNKNOWN, PLACKETT_LUCE, DETERMINISTIC, TAIL_SHUFFLE, LOGGED, MULTILEAVE = range(6)
 
-N_GROUPS = 20
-"""Groups of the statistics: a hash of session, else user, else impression."""
-
 Vector = str | list[float]
 """Base64 of little-endian float32, or plain numbers."""
 

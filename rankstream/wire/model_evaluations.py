@@ -8,7 +8,7 @@ that JSON cannot hold are null.
 import msgspec
 
 from rankstream.wire.envelope import Pointer, SnapshotError, pointer_from
-from rankstream.wire.schemas import decoded
+from rankstream.wire.schemas import decoding
 from rankstream.wire.verdicts import Ends
 
 UNKNOWN: Ends = (None, None)
@@ -85,18 +85,7 @@ class ModelValues(msgspec.Struct, frozen=True, kw_only=True):
 
 
 encode_values = msgspec.json.Encoder().encode
-_decode_values = msgspec.json.Decoder(ModelValues).decode
-
-
-def decode_values(value: bytes) -> ModelValues:
-    """A record of `evaluations`.
-
-    Raises
-    ------
-    msgspec.DecodeError
-        Where it is something else.
-    """
-    return decoded(_decode_values, value)
+decode_values = decoding(msgspec.json.Decoder(ModelValues).decode)
 
 
 FIRST_POLICY = Pointer(-1, -1)
@@ -146,18 +135,7 @@ class ModelRates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 encode_rates = msgspec.json.Encoder().encode
-_decode_rates = msgspec.json.Decoder(ModelRates).decode
-
-
-def decode_rates(value: bytes) -> ModelRates:
-    """A record of `evaluations`.
-
-    Raises
-    ------
-    msgspec.DecodeError
-        Where it is something else.
-    """
-    return decoded(_decode_rates, value)
+decode_rates = decoding(msgspec.json.Decoder(ModelRates).decode)
 
 
 def place_of(name: str) -> tuple[str, Pointer]:

@@ -5,6 +5,7 @@ So the number is compared before anything else is read.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -45,6 +46,11 @@ def decoded(decode: Callable[[bytes], Decoded], packed: bytes) -> Decoded:
         return decode(packed)
     except (UnicodeError, RecursionError) as error:
         raise msgspec.DecodeError(str(error)) from error
+
+
+def decoding(decode: Callable[[bytes], Decoded]) -> Callable[[bytes], Decoded]:
+    """`decoded`, by one decoder."""
+    return partial(decoded, decode)
 
 
 def schema_of(packed: bytes) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rankstream.wire.schemas import decoded
+from rankstream.wire.schemas import decoding
 
 Ends = tuple[float | None, float | None]
 """Both ends of an interval; None where nothing can be said."""
@@ -135,15 +135,4 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 encode_verdict = msgspec.json.Encoder().encode
-_decode_verdict = msgspec.json.Decoder(Verdict).decode
-
-
-def decode_verdict(value: bytes) -> Verdict:
-    """A record of `evaluations`.
-
-    Raises
-    ------
-    msgspec.DecodeError
-        Where it is none of this release.
-    """
-    return decoded(_decode_verdict, value)
+decode_verdict = decoding(msgspec.json.Decoder(Verdict).decode)

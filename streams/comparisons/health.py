@@ -1,4 +1,4 @@
-"""Checks that tell whether a comparison can be believed."""
+"""Checks that tell whether a comparison can be believed, and its sessions suffice."""
 
 import math
 from collections.abc import Mapping
@@ -8,11 +8,13 @@ import numpy as np
 
 from models.evaluation.balance import log_evidence
 from models.evaluation.list_counts import BY_RANKER, TOTALS
-from models.evaluation.session_coverage import MOST_WITHOUT_SESSION
-from models.evaluation.sums import n_pairs_of
-from rankstream.wire.verdicts import HealthCheck, Light
+from models.evaluation.session_coverage import MOST_WITHOUT_SESSION, coverage_of
+from models.evaluation.sums import PreferenceSums, n_pairs_of
+from rankstream.wire.verdicts import HealthCheck, Light, SessionCoverage
 from streams.comparisons.comparison import Comparison
-from streams.comparisons.session_statement import ALPHA, sessions_of
+
+ALPHA = 0.05
+"""Of all pairs of one method together."""
 
 ALARM, WARNING = math.log(1_000.0), math.log(20.0)
 """Evidence against a share that was meant; an e-value of 20 is worth a look."""
@@ -173,3 +175,36 @@ def _check(
 def stated(name: str, value: float, state: Light, detail: Any) -> HealthCheck:
     """A check whose light is known."""
     return HealthCheck(name=name, value=value, state=state, detail=detail)
+
+
+def sessions_of(
+    comparison: Comparison, sums: PreferenceSums, alpha: float
+) -> SessionCoverage:
+    """Whether sessions are enough to name a winner, and what is missing.
+
+    Parameters
+    ----------
+    alpha
+        Of one pair.
+    """
+    planned = comparison.settings.planned_impressions
+    without, n_lists = comparison.n_without_session, max(1, int(comparison.totals[0]))
+    found = coverage_of(sums, alpha, planned=planned, without_session=without / n_lists)
+    n, n_groups = int(sums.impressions.sum()), len(sums.impressions)
+    words = {
+        None: "",
+        "named": f"No winner: {without:,} of {n_lists:,} lists name neither session "
+        "nor user, so tastes that a session shares are not seen. Send `session` in "
+        "query events.",
+        "impressions": f"No winner yet: {n:,} impressions are too few where "
+        f"{planned:,} are planned (`planned_impressions`).",
+        "groups": "No winner yet: too few sessions. They fill "
+        f"{found.effective_groups:.1f} groups of {n_groups} evenly, and more than "
+        f"{found.needed:.1f} are needed.",
+    }
+    return SessionCoverage(
+        effective_groups=found.effective_groups,
+        needed=found.needed,
+        enough=n > 0 and found.lack is None,
+        why=words[found.lack],
+    )

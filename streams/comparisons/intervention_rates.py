@@ -12,8 +12,8 @@ from rankstream.wire.model_evaluations import (
     ModelRates,
     place_of,
 )
+from streams.comparisons.health import ALPHA
 from streams.comparisons.intervention_lists import CLICKS, LISTS
-from streams.comparisons.session_statement import ALPHA
 from streams.native.intervention_lists import Sums
 
 PLANNED = 10_000

@@ -21,8 +21,7 @@ from rankstream.wire.verdicts import (
     Verdict,
 )
 from streams.comparisons.comparison import Comparison
-from streams.comparisons.health import health_of, stated
-from streams.comparisons.session_statement import ALPHA, sessions_of
+from streams.comparisons.health import ALPHA, health_of, sessions_of, stated
 
 QUESTIONS = {
     "to_come": "For sessions to come, is a better than b? At any time; asymptotic in "
@@ -44,9 +43,7 @@ MOST_CUT = 0.001
 
 
 def verdict_of(
-    comparison: Comparison,
-    outcomes: Mapping[str, int] | None = None,
-    alpha: float = ALPHA,
+    comparison: Comparison, outcomes: Mapping[str, int] | None = None
 ) -> Verdict:
     """Everything about one (experiment, epoch).
 
@@ -63,7 +60,7 @@ def verdict_of(
     """
     settings = comparison.settings
     methods = {
-        name: _of_method(comparison, name, sums, alpha)
+        name: _of_method(comparison, name, sums)
         for name, sums in comparison.sums.items()
     }
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
@@ -73,7 +70,7 @@ def verdict_of(
         epoch=settings.epoch,
         method=settings.method,
         rankers=list(comparison.rankers),
-        alpha=alpha,
+        alpha=ALPHA,
         correction=f"Bonferroni over {n_pairs} pair{'s' * (n_pairs > 1)}",
         first_ms=comparison.first_ms,
         last_ms=comparison.last_ms,
@@ -118,16 +115,16 @@ def refused_verdict(name: str, epoch: int, why: str) -> Verdict:
 
 
 def _of_method(
-    comparison: Comparison, name: str, sums: PreferenceSums, alpha: float
+    comparison: Comparison, name: str, sums: PreferenceSums
 ) -> MethodVerdict:
     n = sums.n_rankers
     found = conclude(
         sums,
-        alpha,
+        ALPHA,
         planned=comparison.settings.planned_impressions,
         typical_square=comparison.methods[name].typical_square(n),
     )
-    sessions = sessions_of(comparison, sums, alpha / n_pairs_of(n))
+    sessions = sessions_of(comparison, sums, ALPHA / n_pairs_of(n))
     names = comparison.rankers
     winner = None if found.best is None else names[found.best]
     if _is_cut(comparison, name) or not sessions.enough:

@@ -26,9 +26,6 @@ from streams.training.model_lists import scopes_for
 
 GIVEN = "given"
 
-LEAST_RANKS = 2
-"""A curve of one rank corrects nothing."""
-
 NO_FIT = "without some group of those that it is from, clicks do not tell the curve"
 
 

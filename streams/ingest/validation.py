@@ -2,8 +2,9 @@
 
 import base64
 import struct
+from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -65,6 +66,8 @@ EXTRA_FIELDS = (
 
 EXCLUDED = "excluded"
 """Stands first among them, and is true, where a list enters no sum: C looks for it."""
+
+AnyEvent = TypeVar("AnyEvent", QueryEvent, ClickEvent)
 
 NO_EXTRA = (None,) * len(EXTRA_FIELDS)
 
@@ -135,7 +138,7 @@ class EventValidator:
         Refused
             With a code of `rankstream.wire.refusal_codes`.
         """
-        event = _decoded_query(raw)
+        event = _decoded(_decode_query, raw)
         _check_schema(event.schema)
         self._check_time(event.at_ms, appended_ms)
         check_id("impression_id", event.impression_id)
@@ -165,7 +168,7 @@ class EventValidator:
         Refused
             With a code of `rankstream.wire.refusal_codes`.
         """
-        event = _decoded_click(raw)
+        event = _decoded(_decode_click, raw)
         _check_schema(event.schema)
         self._check_time(event.at_ms, appended_ms)
         check_id("impression_id", event.impression_id)
@@ -325,18 +328,9 @@ def size_of(event: Impression | Click) -> int:
     )
 
 
-def _decoded_query(raw: bytes) -> QueryEvent:
+def _decoded(decode: Callable[[bytes], AnyEvent], raw: bytes) -> AnyEvent:
     try:
-        return _decode_query(raw)
-    except msgspec.ValidationError as error:
-        raise Refused(Code.MALFORMED, str(error)) from error
-    except UNREADABLE as error:
-        raise Refused(Code.NOT_JSON, reason_of(error)) from error
-
-
-def _decoded_click(raw: bytes) -> ClickEvent:
-    try:
-        return _decode_click(raw)
+        return decode(raw)
     except msgspec.ValidationError as error:
         raise Refused(Code.MALFORMED, str(error)) from error
     except UNREADABLE as error:

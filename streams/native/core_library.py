@@ -16,7 +16,6 @@ _PLACE, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
 _ARGUMENTS = {
     "fold_find_head": (_PLACE, _NUMBER, _PLACE),
-    "fold_find_fields": (_PLACE, _NUMBER, _NUMBER, _PLACE),
     "fold_find_elements": (_PLACE, _NUMBER, _NUMBER, _NUMBER, _PLACE, _PLACE),
 }
 """What each function takes; all return an int64."""
@@ -87,14 +86,6 @@ def find_head(data: Bytes, end: int, head: Int64) -> int:
         Where the elements begin, -1 if this is no record.
     """
     return int(core.fold_find_head(data.ctypes.data, end, head.ctypes.data))
-
-
-def find_fields(data: Bytes, at: int, end: int, places: Int64) -> int:
-    """Fields of the element that begins at a place; its end, or -1.
-
-    `data` [n_bytes]; `places` [20] takes where each field begins.
-    """
-    return int(core.fold_find_fields(data.ctypes.data, at, end, places.ctypes.data))
 
 
 def find_elements(

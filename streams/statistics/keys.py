@@ -69,11 +69,6 @@ def piece_key(name: ScopeName, group: int) -> bytes:
     return encode(["piece", *name, group])
 
 
-def lists_key(name: ScopeName, piece: int) -> bytes:
-    """The key of a numbered piece of the lists of a scope."""
-    return encode(["lists", *name, piece])
-
-
 def set_key(query: str, candidate_set: bytes, era: int) -> bytes:
     """The key of a candidate set."""
     return encode(["set", query, candidate_set, era])
@@ -114,13 +109,8 @@ class Row(NamedTuple):
     items: bytes
 
 
-def encode_row(row: Row) -> bytes:
-    """The value of a row."""
-    return encode([SCHEMA, *row])
-
-
 def decode_row(value: bytes) -> Row:
-    """What `encode_row` wrote."""
+    """The row that a value is."""
     return Row(*checked(decode(value)))
 
 

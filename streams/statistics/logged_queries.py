@@ -289,7 +289,7 @@ class _Tables:
         self._unknown = unknown
         self._n_known = self._n_unknown = 0
         # Group, policy, item, rank, shown, clicked, scope; and what was expected.
-        self._places: list[Int64] = [np.empty((0, 7), np.int64)]
+        self._places: list[tuple[Int64, ...]] = [(np.empty(0, np.int64),) * 7]
         self._expected: list[Floats] = [np.empty(0)]
         self._impressions = np.zeros(int(np.prod(shape)))
         self._lists: list[Int64] = [np.empty((0, 4), np.int64)]
@@ -323,39 +323,41 @@ class _Tables:
         is_own = growing[scopes]
         if self._unknown is Unknown.AS_SHOWN:
             is_own = is_own | ~is_known
-        lists = np.column_stack((scopes + n_before, groups, policies[scopes], n_lists))
-        self._lists.append(lists[is_used])
+        lists = scopes + n_before, groups, policies[scopes], n_lists
+        self._lists.append(np.column_stack(lists)[is_used])
         n_items = np.array([len(own) for own in items], np.int64)
         starts = np.cumsum(n_items) - n_items
         numbers = np.concatenate(items) + np.repeat(firsts, n_items)
         is_whole = is_used & ~is_own
-        self._add_sets(lists[is_whole], scopes[is_whole], n_items, starts, numbers)
+        self._add_sets(lists, is_whole, scopes, n_items, (starts, numbers))
         self._take_rows(chunk, lists, (is_used, is_known, is_own), (starts, numbers))
 
     def _take_rows(
         self,
         chunk: Columns,
-        lists: Int64,
+        lists: tuple[Int64, ...],
         of_cells: tuple[npt.NDArray[np.bool_], ...],
         of_items: tuple[Int64, Int64],
     ) -> None:
+        is_used, is_known, is_own = of_cells
         cells = chunk.cell_of_rows()
-        is_used, is_known, is_own = (flags[cells] for flags in of_cells)
-        shown, expected = chunk.shown, chunk.expected
+        rows = slice(None) if is_used.all() else np.flatnonzero(is_used[cells])
+        cells = cells[rows]
+        shown, expected = chunk.shown[rows], chunk.expected[rows]
         if not is_known.all():
             is_sure = self._unknown is Unknown.AS_SHOWN
             untold = shown if is_sure else np.full(len(shown), np.nan)
-            expected = np.where(is_known, expected, untold)
+            expected = np.where(is_known[cells], expected, untold)
         starts, numbers = of_items
-        item = numbers[starts[chunk.scope] + chunk.item]
-        scopes, groups, policies, _ = lists[cells].T
-        clicked = chunk.by_class[chunk.reward]
-        columns = groups, policies, item, chunk.rank, shown, clicked, scopes
-        places = np.column_stack(columns)
-        self._places.append(places[is_used])
-        self._expected.append(expected[is_used])
-        own = places[is_used & is_own]
-        self._add(own[:, 0], own[:, 1], own[:, 2], own[:, 4])
+        item = numbers[starts[chunk.scope[rows]] + chunk.item[rows]]
+        scopes, groups, policies, _ = (each[cells] for each in lists)
+        clicked = chunk.by_class[chunk.reward, rows]
+        rank = chunk.rank[rows]
+        self._places.append((groups, policies, item, rank, shown, clicked, scopes))
+        self._expected.append(expected)
+        if is_own.any():
+            own = is_own[cells]
+            self._add(groups[own], policies[own], item[own], shown[own])
 
     def _add(self, groups: Int64, policies: Int64, items: Int64, lists: Int64) -> None:
         at = np.ravel_multi_index((groups, policies, items), self._shape)
@@ -363,28 +365,30 @@ class _Tables:
 
     def _add_sets(
         self,
-        lists: Int64,
+        lists: tuple[Int64, ...],
+        is_whole: npt.NDArray[np.bool_],
         scopes: Int64,
         n_items: Int64,
-        starts: Int64,
-        numbers: Int64,
+        of_items: tuple[Int64, Int64],
     ) -> None:
         """Each list of a closed set could have shown each of its items."""
+        cells = np.flatnonzero(is_whole)
+        scopes, (starts, numbers) = scopes[cells], of_items
         after = np.concatenate(([0], np.cumsum(n_items[scopes])))
         first = 0
-        while first < len(lists):
+        while first < len(cells):
             end = int(np.searchsorted(after, after[first] + PAIRS_AT_ONCE, "right")) - 1
             end = max(end, first + 1)
             owner = np.repeat(np.arange(first, end), n_items[scopes[first:end]])
             within = np.arange(len(owner)) + after[first] - after[owner]
-            _, groups, policies, n_lists = lists[owner].T
+            _, groups, policies, n_lists = (each[cells[owner]] for each in lists)
             items = numbers[starts[scopes[owner]] + within]
             self._add(groups, policies, items, n_lists)
             first = end
 
     def found(self, mixed: frozenset[int]) -> tuple[Any, ...]:
         """What `LoggedQueries` has of all of it, from its `log` on."""
-        *columns, scopes = np.concatenate(self._places).T
+        *columns, scopes = map(np.concatenate, zip(*self._places, strict=True))
         log = ClickLog._make((*columns, np.concatenate(self._expected), mixed))
         n_unknown = self._n_unknown
         return (

@@ -79,8 +79,7 @@ _Places = tuple[Int64, Int64, Floats]
 class PlacedRows:
     """Remembers what rows place: those of other scopes and eras are often the same."""
 
-    def __init__(self, most_places: int = MOST_PLACES) -> None:
-        self._most = most_places
+    def __init__(self) -> None:
         self._n_places = 0
         self._known: dict[tuple[int, Row], _Places] = {}
 
@@ -111,7 +110,7 @@ class PlacedRows:
             items, columns = np.nonzero(matrix > 0)
             found = items, columns + 1, matrix[items, columns]
             self._n_places += len(items)
-            if self._n_places > self._most:
+            if self._n_places > MOST_PLACES:
                 self._known.clear()
                 self._n_places = len(items)
             self._known[key] = found

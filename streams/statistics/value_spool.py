@@ -6,8 +6,7 @@ What stays in memory is where each lies, 20 bytes a record, and each name once.
 import os
 import tempfile
 from array import array
-from contextlib import ExitStack
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,67 @@ WRITE_BYTES = 1 << 20
 _KEY_BYTES = 4
 
 
+class NamelessFile:
+    """Bytes in the folder for temporary files (`TMPDIR`), which go with the object.
+
+    Parameters
+    ----------
+    what
+        Is done with them, as errors say it.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._file: IO[bytes] | None = None
+        self._descriptor = -1
+        self.size = 0
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, data: bytes | bytearray) -> None:
+        """Write behind what is there.
+
+        Raises
+        ------
+        RuntimeError
+            Where the folder is full.
+        """
+        view = memoryview(data)
+        self.size += len(view)
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(  # noqa: SIM115  closed above
+                    prefix="rankstream-", buffering=0
+                )
+                self._descriptor = self._file.fileno()
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            raise RuntimeError(
+                f"{tempfile.gettempdir()} must have room for what is {self._what}, "
+                f"{self.size:,} bytes so far; {os.strerror(error.errno or 0)}: name "
+                "another folder with TMPDIR"
+            ) from error
+
+    def fill(self, start: int, into: NDArray[Any]) -> None:
+        """Read from a place on, as many bytes as `into` [n, ..] takes."""
+        view = into.reshape(-1).view(np.uint8).data
+        while view:
+            n_read = os.preadv(self._descriptor, [view], start)
+            if not n_read:
+                raise RuntimeError(
+                    f"a file of what is {self._what} must be whole; it was cut off: "
+                    "begin again"
+                )
+            view, start = view[n_read:], start + n_read
+
+    def read(self, place: "Span") -> bytes:
+        """The bytes at a place."""
+        return os.pread(self._descriptor, place.length, place.start)
+
+
 class Span(NamedTuple):
     """Where a record lies, and how long it is."""
 
@@ -29,8 +89,6 @@ class Span(NamedTuple):
 
 class ValueSpool:
     """Records in the order in which they came, found by name.
-
-    The file has no name and goes with the spool.
 
     Parameters
     ----------
@@ -46,14 +104,8 @@ class ValueSpool:
         self._lengths = array("I")
         self._size = 0
         self._tail = bytearray()
-        self._written = 0
-        self._closed = ExitStack()
-        self._file: IO[bytes] | None = None
-        self._descriptor = -1
+        self._file = NamelessFile("read")
         self._order: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-
-    def __del__(self) -> None:
-        self._closed.close()
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -75,9 +127,10 @@ class ValueSpool:
         self._tail += key
         self._tail += value
         self._order = None
-        most = WRITE_BYTES if self._file else self._memory_bytes
+        most = WRITE_BYTES if self._file.size else self._memory_bytes
         if len(self._tail) > most:
-            self._write()
+            self._file.append(self._tail)
+            self._tail = bytearray()
 
     def names(self) -> list[str]:
         """All names, sorted."""
@@ -99,33 +152,10 @@ class ValueSpool:
 
     def record(self, place: Span) -> tuple[bytes, bytes]:
         """Key and value at a place."""
-        record = self._bytes(place)
+        start = place.start - self._file.size
+        if start < 0:
+            record = self._file.read(place)
+        else:
+            record = bytes(self._tail[start : start + place.length])
         end = _KEY_BYTES + int.from_bytes(record[:_KEY_BYTES], "little")
         return record[_KEY_BYTES:end], record[end:]
-
-    def _bytes(self, place: Span) -> bytes:
-        start = place.start - self._written
-        if start >= 0:
-            return bytes(self._tail[start : start + place.length])
-        return os.pread(self._descriptor, place.length, place.start)
-
-    def _write(self) -> None:
-        try:
-            if self._file is None:
-                self._file = self._closed.enter_context(_nameless())
-                self._descriptor = self._file.fileno()
-            view = memoryview(self._tail)
-            while view:
-                view = view[self._file.write(view) :]
-        except OSError as error:
-            raise RuntimeError(
-                f"{tempfile.gettempdir()} must have room for what is read, "
-                f"{self._size:,} bytes so far; {os.strerror(error.errno or 0)}: name "
-                "another folder with TMPDIR"
-            ) from error
-        self._written = self._size
-        self._tail = bytearray()
-
-
-def _nameless() -> IO[bytes]:
-    return tempfile.TemporaryFile(prefix="rankstream-", buffering=0)

@@ -4,14 +4,13 @@ Where chunks end depends on the queries alone: the order in which a training tak
 follows from chunks, and must not depend on the machine.
 """
 
-import os
-import tempfile
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from models.training.query_chunk import QueryChunk
+from streams.statistics.value_spool import NamelessFile
 from streams.training.item_tables import (
     N_SPLITS,
     N_TABLES,
@@ -55,8 +54,6 @@ class _Place(NamedTuple):
 class ChunkFile:
     """Queries in the order in which they came.
 
-    The file has no name and goes with the object.
-
     Parameters
     ----------
     n_features
@@ -76,19 +73,13 @@ class ChunkFile:
         self._waiting: list[tuple[Singles, Floats, Integers]] = []
         self._n_waiting = 0
         self._places: list[_Place] = []
-        self._size = 0
-        self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115  closed below
-            prefix="rankstream-", buffering=0
-        )
+        self._file = NamelessFile("trained from")
         self.n_queries = 0
         self.n_items = 0
         self.n_impressions = np.zeros(N_SPLITS, np.int64)
         """Lists of all queries, by split."""
         self.largest_support = 0.0
         """Of an item, in the training groups."""
-
-    def __del__(self) -> None:
-        self._file.close()
 
     def __len__(self) -> int:
         """Chunks."""
@@ -127,7 +118,7 @@ class ChunkFile:
             return
         features, tables, n_impressions = zip(*self._waiting, strict=True)
         offsets = np.cumsum([0, *(len(each) for each in features)])
-        place = _Place(self._size, len(features), int(offsets[-1]))
+        place = _Place(self._file.size, len(features), int(offsets[-1]))
         parts = (
             offsets,
             np.stack(n_impressions),
@@ -135,22 +126,9 @@ class ChunkFile:
             *(np.ascontiguousarray(each, np.float32) for each in features),
         )
         for part in parts:
-            self._write(np.ascontiguousarray(part))
+            self._file.append(np.ascontiguousarray(part).tobytes())
         self._places.append(place)
         self._waiting, self._n_waiting = [], 0
-
-    def _write(self, part: npt.NDArray[np.generic]) -> None:
-        view = memoryview(part.tobytes())
-        self._size += len(view)
-        try:
-            while view:
-                view = view[self._file.write(view) :]
-        except OSError as error:
-            raise RuntimeError(
-                f"{tempfile.gettempdir()} must have room for what is trained from, "
-                f"{self._size:,} bytes so far; {os.strerror(error.errno or 0)}: name "
-                "another folder with TMPDIR"
-            ) from error
 
     def stored(self, number: int) -> StoredQueries:
         """A chunk without its features."""
@@ -160,7 +138,7 @@ class ChunkFile:
         n_impressions = np.empty((n, N_SPLITS), np.int64)
         tables = np.empty((N_TABLES, N_SPLITS, n_items))
         for part in (offsets, n_impressions, tables):
-            self._read(at, part)
+            self._file.fill(at, part)
             at += part.nbytes
         return StoredQueries(offsets, tables, n_impressions)
 
@@ -170,18 +148,8 @@ class ChunkFile:
         n_before = 1 + (1 + N_SPLITS) * place.n_queries
         n_before += N_TABLES * N_SPLITS * place.n_items
         features = np.empty((place.n_items, self._n_features), np.float32)
-        self._read(place.start + 8 * n_before, features)
+        self._file.fill(place.start + 8 * n_before, features)
         return features
-
-    def _read(self, start: int, into: npt.NDArray[Any]) -> None:
-        view = into.reshape(-1).view(np.uint8).data
-        while view:
-            n_read = os.preadv(self._file.fileno(), [view], start)
-            if not n_read:
-                raise RuntimeError(
-                    "a file of a training must be whole; it was cut off: train again"
-                )
-            view, start = view[n_read:], start + n_read
 
 
 class TrainingChunks:

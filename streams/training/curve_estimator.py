@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.bias.curve_fit import fitted
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
-from models.bias.registry import bias_estimator
+from models.bias.registry import bias_estimator, fitted
 from models.bias.trust_anchor import Anchor, anchored_fit
 from models.estimators.bias_curve import BiasCurve
 from rankstream.configuration.curves import (
@@ -77,7 +76,7 @@ class CurveEstimator(NamedTuple):
         others: Views | None = None,
         on_estimate: Callable[[], object] = lambda: None,
     ) -> FittedCurve:
-        """The curve of views; see `models.bias.curve_fit.fitted`.
+        """The curve of views; see `models.bias.registry.fitted`.
 
         Raises
         ------

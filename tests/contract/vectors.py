@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from rankstream.experiments import Running
-from rankstream.ranking.combining import draw_seed
-from rankstream.ranking.list_exposures import list_exposures
+from rankstream.ranking.combining import draw_seed, list_exposures
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.envelope import features_hash
 from rankstream.wire.events import ClickEvent, QueryEvent

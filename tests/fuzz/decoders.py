@@ -173,7 +173,7 @@ def _served(given: bytes) -> str:
     copy.work()
     ranker = Ranker("m", source=lambda: given)
     if not ranker.refresh():
-        return ranker.last_failure
+        return ranker.trouble
     features = np.zeros((3, ranker.snapshot.n_features), np.float32)
     ranker.rank(features, cutoff=2, seed=1)
     return "served"

@@ -12,12 +12,9 @@ from models.bias import harvesting as public
 from models.bias.fitted_curve import FittedCurve
 from models.bias.harvesting import (
     RankPairs,
-    Weights,
-    equal_weights,
     harvest_adjacent,
     harvest_all_pairs,
     harvest_pivot,
-    impression_weights,
     rank_pairs,
 )
 from models.bias.logged_views import Views
@@ -55,11 +52,11 @@ def views_of(impressed: list[tuple[int, Impression]]) -> Views:
     return Views(*np.array(rows, np.int64).T)
 
 
-def expected(outcomes: Iterator[tuple[Views, float]], **options: Weights) -> RankPairs:
+def expected(outcomes: Iterator[tuple[Views, float]]) -> RankPairs:
     """Mean of the sums of all that may come."""
     weights, clicks, total = np.zeros((3, 3)), np.zeros((3, 3)), 0.0
     for views, chance in outcomes:
-        found = rank_pairs(views, n_ranks=3, **options)
+        found = rank_pairs(views, n_ranks=3)
         weights += chance * found.weights
         clicks += chance * found.clicks
         total += chance
@@ -83,10 +80,9 @@ def of_policies_chosen_from_clicks(
             yield views_of([(policies[0], one), (policies[1], other)]), p * q
 
 
-@pytest.mark.parametrize("weigh", [equal_weights, impression_weights])
-def test_within_a_policy_expected_rates_are_as_examination(weigh: Weights) -> None:
+def test_within_a_policy_expected_rates_are_as_examination() -> None:
     """To rounding, whatever is preferred; rates by rank alone are wrong by far."""
-    sums = expected(of_one_policy(), weigh=weigh)
+    sums = expected(of_one_policy())
     each = [p * np.array(clicks, float) for (_, clicks), p in impressions(POLICY)]
     naive = np.sum(each, axis=0)
 
@@ -113,31 +109,17 @@ def test_across_policies_chosen_from_clicks_it_regresses_to_the_mean() -> None:
 @pytest.mark.parametrize(
     "harvest", [harvest_adjacent, harvest_pivot, harvest_all_pairs]
 )
-@pytest.mark.parametrize("weigh", [equal_weights, impression_weights])
 def test_planted_examination_is_recovered_where_rates_are_not(
-    harvest: Callable[..., FittedCurve], weigh: Weights
+    harvest: Callable[..., FittedCurve],
 ) -> None:
     """Six ranks; click rates by rank are wrong by more than .1."""
     planted = with_examination(6)
     rng = np.random.default_rng(3)
     views = log_of(planted, rng, n_items=300, views=4_000.0)
-    curve = harvest(views, n_ranks=6, weigh=weigh)
+    curve = harvest(views, n_ranks=6)
 
     assert np.abs(curve.alpha - planted.ratios).max() < 0.02
     assert np.abs(naive_ratios(views, 6) - planted.ratios).max() > 0.1
-
-
-def test_weights_by_impressions_vary_less() -> None:
-    """Of rare places, over 60 logs: all else equal they should."""
-    planted, found = with_examination(4), np.zeros((2, 60))
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        views = log_of(planted, rng, n_items=60, views=200.0, apart=4.0)
-        for row, weigh in enumerate((equal_weights, impression_weights)):
-            curve = harvest_pivot(views, n_ranks=4, weigh=weigh)
-            found[row, seed] = np.log(curve.alpha[1])
-
-    assert found[1].std() < 0.8 * found[0].std()
 
 
 def test_all_pairs_is_the_maximum_of_its_likelihood() -> None:
@@ -176,12 +158,11 @@ def test_many_items_are_added_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
     assert parts.clicks == pytest.approx(whole.clicks)
 
 
-@pytest.mark.parametrize("weigh", [equal_weights, impression_weights])
-def test_a_query_drawn_twice_counts_twice(weigh: Weights) -> None:
+def test_a_query_drawn_twice_counts_twice() -> None:
     """Otherwise no bootstrap would say how queries differ."""
     views = log_of(with_examination(3), np.random.default_rng(1), n_items=5)
-    twice = rank_pairs(views.drawn(np.full(5, 2)), n_ranks=3, weigh=weigh)
-    once = rank_pairs(views, n_ranks=3, weigh=weigh)
+    twice = rank_pairs(views.drawn(np.full(5, 2)), n_ranks=3)
+    once = rank_pairs(views, n_ranks=3)
 
     assert twice.clicks == pytest.approx(2.0 * once.clicks)
     assert twice.weights == pytest.approx(2.0 * once.weights)

@@ -9,13 +9,7 @@ from models.bias import trust as public
 from models.bias.expectation_maximisation import Turn, ascend
 from models.bias.logged_views import Views, cells_of
 from models.bias.trust import TrustFit, estimate_trust
-from models.bias.trust_anchor import (
-    Anchor,
-    anchor_of,
-    anchor_range,
-    anchored,
-    examination_ratios,
-)
+from models.bias.trust_anchor import Anchor, anchored
 from models.click_models.trust_bias import trust_bias_of
 from tests.planted_bias import (
     Planted,
@@ -233,25 +227,15 @@ def test_relevance_in_other_units_has_the_same_clicks_and_the_same_ratios() -> N
 
 
 def test_an_anchor_gives_back_what_was_planted() -> None:
-    """Alpha, beta and theta; without one alpha of rank 1 may be .35 to .40."""
+    """Alpha and beta of every rank."""
     model = trust_bias_of(5)
     planted = Planted(np.array(model.alpha), np.array(model.beta))
     relevance = np.linspace(0.0, 0.9, 7)
     fit = estimate_trust(expected_log(planted, relevance), n_ranks=5)
     absolute = anchored(fit.curve, Anchor(planted.alpha[0], planted.beta[0]))
-    least, most = anchor_range(fit)
-    theta = planted.alpha + planted.beta
 
     assert absolute.alpha == pytest.approx(planted.alpha, abs=2e-4)
     assert absolute.beta == pytest.approx(planted.beta, abs=2e-4)
-    assert examination_ratios(fit.curve) == pytest.approx(theta / theta[0], abs=5e-4)
-    dim = Planted(0.8 * planted.alpha, 0.8 * planted.beta)
-    dark = estimate_trust(expected_log(dim, relevance), n_ranks=5)
-    found = examination_ratios(dark.curve, sure=0.8)
-    assert found == pytest.approx(theta / theta[0], abs=5e-4)
-    assert anchor_of(dark, 0, sure=0.8) == pytest.approx((0.28, 0.52), abs=1e-3)
-    assert (least.alpha, most.alpha) == pytest.approx((0.35, 0.4035), abs=1e-3)
-    assert sum(least) == pytest.approx(sum(most)) == pytest.approx(1.0)
 
 
 def test_planted_trust_is_recovered_where_rates_and_positions_are_not_enough() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from models.estimators.doubly_robust import doubly_robust, item_regression
 from models.estimators.item_estimates import NEVER_SHOWN
-from models.estimators.policy_reward import click_weights_of, policy_reward
+from models.estimators.policy_reward import click_weights_of
 from models.estimators.registry import ESTIMATORS
 from tests.laws.estimator_cases import (
     EXACT,
@@ -35,6 +35,7 @@ from tests.laws.estimator_laws import (
     weighs_clicks_as_it_says,
 )
 from tests.laws.logged_clicks import outcomes, placement, plackett_luce
+from tests.policies_in_memory import policy_reward
 
 NAMES = [*ESTIMATORS]
 EXACT_FOR = {

@@ -5,8 +5,7 @@ import pytest
 
 from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
-from models.rankers import normalisation
-from rankstream.ranking.scoring import normalised, scores_of
+from rankstream.ranking.scoring import scores_of
 
 
 @pytest.mark.parametrize("hidden", [(), (4,), (5, 3)])
@@ -26,14 +25,3 @@ def test_served_weights_score_as_the_learner_scores(hidden: tuple[int, ...]) -> 
 
     assert served == pytest.approx(meant, rel=1e-5, abs=1e-5)
     assert np.ptp(meant) > 1e-4
-
-
-@pytest.mark.parametrize("how", sorted(normalisation.NORMALISATIONS))
-def test_both_sides_normalise_alike(how: str) -> None:
-    """Also features that are constant within the query."""
-    features = np.random.default_rng(2).normal(size=(9, 4)).astype(np.float32)
-    features[:, 1] = 0.1
-
-    assert normalised(features, how) == pytest.approx(
-        normalisation.normalised(features, how=how), abs=1e-5
-    )

@@ -95,7 +95,7 @@ def test_the_last_good_snapshot_is_kept(
     shelf.newest = damage(envelope(2))
     assert not ranker.refresh()
     assert ranker.failures == {reason: 1}
-    assert ranker.last_failure.startswith(reason)
+    assert ranker.trouble.startswith(reason)
     assert ranker.rank(FEATURES).version == 1
     with pytest.raises(SnapshotError):
         ranker.load()

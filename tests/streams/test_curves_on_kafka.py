@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from rankstream.operations.monitoring.poller import Poller
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, SnapshotStore, decode_snapshot
-from rankstream.wire.curves import CurveRecord, curve_rows, decode_published
+from rankstream.wire.curves import CurveRecord, PublishedCurve, curve_rows
 from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
@@ -248,7 +249,7 @@ def test_trust_is_found_and_a_training_and_a_monitor_read_it(
     assert curve["groups"] == fits[-1].groups == [*validation]
     assert overview["examination"] == [], "its own estimate has given way"
     (*_, told) = (
-        decode_published(record.value)
+        msgspec.json.decode(record.value, type=PublishedCurve)
         for record in read_records(settings, EVALUATIONS)
         if record.key == b"users" and record.value
     )

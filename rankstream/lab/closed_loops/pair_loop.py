@@ -27,7 +27,6 @@ from rankstream.lab.closed_loops.world import (
     any_query,
 )
 
-Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
 

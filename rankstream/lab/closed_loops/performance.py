@@ -194,9 +194,7 @@ def ranked_ndcg(
     return values
 
 
-def discounted_sum(
-    values: Floats, *, already: int = 0, discount: float = DISCOUNT
-) -> float:
+def discounted_sum(values: Floats, *, already: int = 0) -> float:
     """Sum of values, each impression weighing less than the one before.
 
     Parameters
@@ -205,4 +203,4 @@ def discounted_sum(
     already
         Impressions before the first of them.
     """
-    return float(values @ discount ** (already + np.arange(len(values))))
+    return float(values @ DISCOUNT ** (already + np.arange(len(values))))

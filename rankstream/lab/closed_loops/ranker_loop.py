@@ -83,13 +83,7 @@ class ExampleLoop(RankerLoop):
     Parameters
     ----------
     learner
-        At its beginning; it moves.
-    world
-        Its documents.
-    users
-        Who clicks.
-    cutoff
-        Documents shown, at most.
+        At its beginning; it moves. All else as in `RankerLoop`.
     """
 
     def __init__(

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.rankers.normalisation import normalised
 from producers.formats.letor import LetorData, groups_of, read_fold, splits_of_fold
 from rankstream.lab.closed_loops.world import World
+from rankstream.ranking.scoring import normalised
 
 SPLITS = ("train", "test")
 VALIDATION = "vali"
@@ -147,5 +147,5 @@ def _varying(features: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
 def _scaled(split: LetorData, how: str) -> npt.NDArray[np.float32]:
     scaled = np.empty_like(split.features)
     for begin, end in itertools.pairwise(split.offsets.tolist()):
-        scaled[begin:end] = normalised(split.features[begin:end], how=how)
+        scaled[begin:end] = normalised(split.features[begin:end], how)
     return scaled

@@ -25,6 +25,8 @@ from models.estimators.bandit_arrays import (
     bandit_arrays,
     encoded_contexts,
 )
+from producers.formats.source_file import created
+from rankstream.operations.answers.folders import writing
 from rankstream.settings import StatisticsSettings
 from rankstream.wire.events import (
     LOGGED,
@@ -227,16 +229,9 @@ def write_arrays(
     RuntimeError
         Where it cannot be written.
     """
-    partial = file.with_name(f".{file.name}.part")
-    try:
-        with partial.open("wb") as content:
-            tables: Any = log._asdict() | beside
-            np.savez_compressed(content, **tables)
-        partial.replace(file)
-    except OSError as error:
-        raise RuntimeError(f"{file} must be writable; {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with writing(file), created(file) as content:
+        tables: Any = log._asdict() | beside
+        np.savez_compressed(content, **tables)
 
 
 def interactions_of(records: Iterable[bytes]) -> Iterable[Interaction]:

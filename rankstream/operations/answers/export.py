@@ -1,10 +1,9 @@
 """Statistics as Parquet: one file per kind of counter."""
 
-import errno
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -25,6 +24,7 @@ from rankstream.operations.answers.exported_columns import (
     schemas,
     set_of,
 )
+from rankstream.operations.answers.folders import writing
 from rankstream.operations.answers.relevance import QueryRelevance, RelevanceByQuery
 from rankstream.operations.answers.sources import LoggingPolicies
 from streams.statistics.columns import Columns as StatisticsColumns
@@ -129,7 +129,7 @@ class _File:
 
     def __enter__(self) -> Self:
         _check_replaceable(self._partial)
-        with _writable(self.path):
+        with writing(self.path):
             self._writer = pq.ParquetWriter(
                 self._partial, self._schema, compression="zstd"
             )
@@ -160,17 +160,17 @@ class _File:
     def finish(self) -> None:
         """Write what waits, and the end."""
         self._flush()
-        with _writable(self.path):
+        with writing(self.path):
             self._writer.close()
 
     def take_name(self) -> None:
         """Be the file that was asked for."""
         _check_replaceable(self.path)
-        with _writable(self.path):
+        with writing(self.path):
             self._partial.rename(self.path)
 
     def _flush(self) -> None:
-        with _writable(self.path):
+        with writing(self.path):
             self._writer.write_table(pa.table(self._waiting, self._schema))
         self.n_rows += self._n_waiting
         self._waiting = {name: [] for name in self._schema.names}
@@ -211,16 +211,6 @@ class _Relevance:
             self._file.add(relevance_columns(query, relevance))
             # How many lists differs from query to query.
             self.chosen[relevance.choice.said()] += 1
-
-
-@contextmanager
-def _writable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RuntimeError(
-            f"{path} must be writable; {os.strerror(error.errno or errno.EIO)}"
-        ) from error
 
 
 def _named_after(file: Path, suffix: str) -> Path:

@@ -4,6 +4,10 @@
 again. A snapshot is a file with one envelope.
 """
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rankstream.wire.envelope import Snapshot, SnapshotError, decode_snapshot
@@ -28,6 +32,22 @@ MODEL_SETTINGS_FILE = "model.toml"
 
 SNAPSHOT_ENDING = ".snapshot"
 """Of the file with one envelope, that services and `rankstream rank` read."""
+
+
+@contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """Write a file, or say why it cannot be written.
+
+    Raises
+    ------
+    RuntimeError
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RuntimeError(
+            f"{file} must be writable; {os.strerror(error.errno or errno.EIO)}"
+        ) from error
 
 
 def statistics_in(folder: Path) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 from producers.formats.canonical_dump import Header, write_dump
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.answers.folders import writing
 from rankstream.operations.commands import STOPPED, settings_of, tell
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
@@ -45,15 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
         header = Header(topic, len(reader.partitions(topic)))
         with ProgressLine("dumping", total=n_offsets) as line:
             try:
-                records = _records(reader, topic, line, stop)
-                n_records = write_dump(arguments.file, header, records)
+                with writing(arguments.file):
+                    records = _records(reader, topic, line, stop)
+                    n_records = write_dump(arguments.file, header, records)
             except KeyboardInterrupt:
                 tell("stopped; nothing was written")
                 return STOPPED
-            except OSError as error:
-                raise RuntimeError(
-                    f"{arguments.file} must be writable; {error.strerror}"
-                ) from error
     tell(f"{arguments.file}: {counted(n_records, 'record')}")
     return 0
 

@@ -13,6 +13,7 @@ from producers.erasure import Person, Traces, erase_from_dump, traces_of
 from producers.replay import utc
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.answers.folders import writing
 from rankstream.operations.commands import STOPPED, settings_of, tell
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
@@ -88,14 +89,12 @@ def _copy(person: Person, source: Path, target: Path) -> int:
         raise ValueError(f"--out must be another file than --from; got {target} twice")
     with ProgressLine("copying", total=None) as line:
         try:
-            n_lists, n_clicks = erase_from_dump(person, source, target, _counting(line))
+            with writing(target):
+                erased = erase_from_dump(person, source, target, _counting(line))
         except KeyboardInterrupt:
             tell("stopped; nothing was written")
             return STOPPED
-        except OSError as error:
-            raise RuntimeError(
-                f"{target} must be writable; {error.strerror}"
-            ) from error
+    n_lists, n_clicks = erased
     sys.stderr.write(
         f"{target}: without {counted(n_lists, 'list')} and "
         f"{counted(n_clicks, 'click')}; what was folded from {source} still has them\n"

@@ -15,7 +15,7 @@ from rankstream.operations.answers.experiments import (
     publish,
 )
 from rankstream.operations.answers.snapshots import opened_store
-from rankstream.operations.commands import settings_of, write_json
+from rankstream.operations.commands import nothing, settings_of, write_json
 from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict, encode_verdict
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _told(publish(settings, store), arguments)
         found, refused = comparisons(settings, store)
     for name, why in refused.items():
-        _nothing(f"Redis must hold the settings of experiment {name!r}; {why}")
+        nothing(f"Redis must hold the settings of experiment {name!r}; {why}")
     return _list([each.to_dict() for each in found], arguments)
 
 
@@ -70,12 +70,12 @@ def _told(found: dict[str, str], arguments: argparse.Namespace) -> int:
         write_json(found)
     for name, what in () if arguments.json else found.items():
         Console().print(f"{name}: {what}", highlight=False, markup=False)
-    return 0 if found else _nothing("the settings must name an experiment; none is")
+    return 0 if found else nothing("the settings must name an experiment; none is")
 
 
 def _list(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
     if not rows:
-        return _nothing("there are no experiments")
+        return nothing("there are no experiments")
     if arguments.json:
         write_json(rows)
         return 0
@@ -94,10 +94,10 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     name = arguments.experiment
     found = judged(settings, name, arguments.epoch)
     for epoch, why in found.refused.items():
-        _nothing(f"epoch {epoch} of {name!r} must be readable; {why}")
+        nothing(f"epoch {epoch} of {name!r} must be readable; {why}")
     verdict = found.verdict
     if verdict is None:
-        return _nothing(found.why)
+        return nothing(found.why)
     if arguments.json:
         sys.stdout.write(encode_verdict(verdict).decode() + "\n")
         return 0
@@ -161,8 +161,3 @@ def caption_of(verdict: Verdict, of_method: MethodVerdict) -> str:
 def _range(ends: Ends) -> str:
     low, high = ends
     return "-" if low is None or high is None else f"{low:+.4f} .. {high:+.4f}"
-
-
-def _nothing(why: str) -> int:
-    Console(stderr=True).print(why, highlight=False, markup=False)
-    return 1

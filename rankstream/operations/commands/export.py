@@ -150,7 +150,7 @@ def _folded(
             else None
         )
     )
-    fold_events(arguments, local, stop)
+    fold_events(arguments, local.pipeline, stop)
     yield from closed
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from producers.formats.feature_rows import FeatureRows, read_feature_rows
 from producers.formats.source_file import created
-from rankstream.adapters.table_roles import FEATURES
+from rankstream.adapters.file_formats import FEATURES
 from rankstream.operations.answers.folders import snapshot_in
 from rankstream.operations.commands.options.files import add_columns
 from rankstream.operations.commands.options.log import columns_asked

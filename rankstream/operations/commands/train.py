@@ -177,7 +177,10 @@ def _train(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> int
     log = _folded(arguments, settings, stop)
     recorded = _recorded(log)
     whole, said = resolved(
-        _under(settings, log.settings.kafka.partitions), name, recorded, log.names
+        settings.with_kafka(partitions=log.settings.kafka.partitions),
+        name,
+        recorded,
+        log.names,
     )
     for each in said:
         tell(visible(each))
@@ -213,12 +216,6 @@ def _folded(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> Fo
     return log
 
 
-def _under(settings: Settings, n_partitions: int) -> Settings:
-    """Of a log of so many partitions of `events`."""
-    kafka = msgspec.structs.replace(settings.kafka, partitions=n_partitions)
-    return msgspec.structs.replace(settings, kafka=kafka)
-
-
 @contextlib.contextmanager
 def _telling(name: str, stop: Stop) -> Iterator[Callable[[TrainingProgress], object]]:
     """Shows how far a training is, and ends it where somebody asks to stop."""
@@ -245,7 +242,7 @@ def _verify(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> in
     kept = read_training(arguments.verify)
     recorded = kept.recorded
     if has_files(arguments):
-        own = _under(settings, kept.run.n_partitions)
+        own = settings.with_kafka(partitions=kept.run.n_partitions)
         recorded = _recorded(_folded(arguments, own, stop))
     with _telling(kept.run.model, stop) as show:
         found = verified_training(kept, recorded, on_progress=show)

@@ -141,8 +141,7 @@ class _Split:
 
     async def _catch_up(self, partition: int, n_partitions: int) -> None:
         """Fold what no worker has folded yet, and write the state."""
-        kafka = msgspec.structs.replace(self._settings.kafka, partitions=n_partitions)
-        settings = msgspec.structs.replace(self._settings, kafka=kafka)
+        settings = self._settings.with_kafka(partitions=n_partitions)
         state = StateLog(self._fold, partition, self._cluster)
         committer = Committer(self._fold, partition, state, settings)
         start = await committer.open(None)

@@ -4,8 +4,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from rankstream.wire.events import ClickEvent, QueryEvent
-
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Time = Annotated[int, msgspec.Meta(ge=0)]
@@ -146,7 +144,3 @@ class ProblemAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: str
     detail: str
     rejected: list[Rejected] = []
-
-
-EVENTS = (QueryEvent, ClickEvent)
-"""What `/v1/events` takes, unless a format is named."""

@@ -3,7 +3,6 @@
 import contextlib
 import sys
 import time
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -63,12 +62,7 @@ class ProgressLine:
             )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def show(self, done: int, note: str = "") -> None:

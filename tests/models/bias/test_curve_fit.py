@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bias.curve_fit import fitted
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
-from models.bias.registry import ESTIMATORS, bias_estimator
+from models.bias.registry import ESTIMATORS, bias_estimator, fitted
 from models.bias.trust_anchor import Anchor, anchored_fit
 from rankstream.configuration.curves import ESTIMATORS as CURVES
 from rankstream.configuration.curves import PooledCurve

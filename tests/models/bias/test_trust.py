@@ -21,15 +21,9 @@ from models.bias.trust import (
     TrustFit,
     estimate_trust,
 )
-from models.bias.trust_anchor import (
-    Anchor,
-    anchor_of,
-    anchor_range,
-    anchored,
-    examination_ratios,
-)
+from models.bias.trust_anchor import Anchor, anchored
 from models.bias.trust_identification import NOT_IDENTIFIED
-from tests.planted_bias import Planted, log_of, with_examination, with_trust
+from tests.planted_bias import log_of, with_examination, with_trust
 
 
 def views_of(*rows: tuple[int, int, int, int]) -> Views:
@@ -280,32 +274,6 @@ def test_ten_thousand_times_as_many_clicks_cost_the_same_turns() -> None:
     )
 
 
-def test_irrelevant_items_are_an_anchor() -> None:
-    """They count as one item, whose clicks are beta; sure clicks are the unit."""
-    rng = np.random.default_rng(6)
-    planted = Planted(np.array([0.4, 0.5, 0.45]), np.array([0.6, 0.25, 0.15]))
-    items, rows = np.divmod(np.arange(30 * 3), 3)
-    relevance = np.where(np.arange(30) < 8, 0.0, np.linspace(0.1, 1.0, 30))
-    shown = np.full(90, 20_000)
-    chance = planted.alpha[rows] * relevance[items] + planted.beta[rows]
-    clicked = rng.binomial(shown, chance)
-    views = Views(items, 0 * items, items + 5, rows + 1, shown, clicked)
-    fit = estimate_trust(views, n_ranks=3, irrelevant=np.arange(5, 13))
-    anchor = anchor_of(fit, 5)
-    absolute = anchored(fit.curve, anchor)
-
-    assert len(fit.names) == 23
-    assert absolute.alpha == pytest.approx(planted.alpha, abs=0.01)
-    assert absolute.beta == pytest.approx(planted.beta, abs=0.01)
-    assert anchor_range(fit)[0].alpha == pytest.approx(0.4, abs=0.01)
-    theta = planted.alpha + planted.beta
-    assert examination_ratios(fit.curve) == pytest.approx(theta, abs=0.02)
-    with pytest.raises(ValueError, match="got item 6, which is not"):
-        anchor_of(fit, 6)
-    with pytest.raises(ValueError, match=r"must be clicked less than 0\.5 at"):
-        anchor_of(fit, 5, sure=0.5)
-
-
 def known(alpha: list[float], beta: list[float]) -> FittedCurve:
     """A curve without intervals."""
     nothing = np.zeros(len(alpha))
@@ -324,5 +292,3 @@ def test_an_anchor_that_does_not_go_with_the_curve_is_refused() -> None:
         anchored(curve, Anchor(0.7, 0.3))
     close = anchored(known([1.0, 1.5], [0.0, -0.7]), Anchor(0.5, 0.46))
     assert close.beta.tolist() == [0.46, 0.0]
-    with pytest.raises(ValueError, match="theta of rank 1 must lie in"):
-        examination_ratios(curve, sure=0.0)

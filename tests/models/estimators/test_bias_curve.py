@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from models.estimators.bias_curve import BiasCurve, position_curve, ratio_curve
+from models.estimators.bias_curve import BiasCurve, position_curve
+from tests.curve_factory import ratio_curve
 
 
 @pytest.mark.parametrize("wrong", [0.0, -0.1, 1.2, np.nan, np.inf])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.estimators.bias_curve import BiasCurve, position_curve, ratio_curve
+from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.item_estimates import (
     AS_IRRELEVANT,
     NEVER_SHOWN,
@@ -19,6 +19,7 @@ from models.estimators.registry import (
     POLICIES,
     estimator_of,
 )
+from tests.curve_factory import ratio_curve
 from tests.models.estimators.logs import lists_of, log_of
 
 LOOKS = position_curve([1.0, 0.5])

@@ -11,12 +11,16 @@ from models.estimators.policy_reward import (
     click_weights_of,
     dcg_weights,
     look_weights,
-    policy_reward,
     relevant_click_weights,
     reward_sums,
 )
 from tests.models.estimators.logs import lists_of, log_of
-from tests.policies_in_memory import Valuation, compare_policies, logged_placements
+from tests.policies_in_memory import (
+    Valuation,
+    compare_policies,
+    logged_placements,
+    policy_reward,
+)
 
 CURVE = BiasCurve(np.array([0.6, 0.3]), np.array([0.2, 0.1]))
 ROWS = [
@@ -79,20 +83,8 @@ def test_clicks_weigh_by_what_their_items_are_worth():
     assert weighed.value == pytest.approx(by_hand, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("placements", "shares", "rule"),
-    [
-        (SWAPPED[:2], ONES, "of 3 items by rank; got shape"),
-        (SWAPPED, ONES[:2], "shares must be of 3 items"),
-        (SWAPPED * 1.1, ONES, "sum of at most 1; got .* in row 0"),
-        (-SWAPPED, ONES, "probabilities"),
-        (SWAPPED * np.nan, ONES, "probabilities"),
-    ],
-)
-def test_placements_that_are_none_are_refused(placements, shares, rule):
-    """With the row."""
-    with pytest.raises(ValueError, match=rule):
-        policy_reward(values(), placements, look_weights(CURVE), shares)
+def test_without_ranks_there_is_no_gain():
+    """One at least."""
     with pytest.raises(ValueError, match="ranks must be 1 or more; got 0"):
         dcg_weights(0)
 

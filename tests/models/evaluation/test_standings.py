@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.evaluation.balance import log_evidence
-from models.evaluation.standings import bradley_terry, copeland, cycles
+from models.evaluation.conclusion import bradley_terry, copeland, cycles
 
 
 def beats(*pairs: tuple[int, int], n: int = 4) -> np.ndarray:

@@ -3,8 +3,7 @@
 import inspect
 
 import models.learners
-from models.learners.fixed import FixedLearner
-from models.learners.parameters import ParameterLearner
+from models.learners.parameters import FixedLearner, ParameterLearner
 from models.learners.registry import LEARNERS
 from tests.modules import defined_in
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.estimators.item_classes import item_classes
+from models.estimators.item_classes import class_of
 from producers.formats.canonical_dump import (
     Header,
     read_dump,
@@ -268,7 +268,7 @@ def test_graded_results_are_named_by_grade_type_and_rank(tmp_path):
     assert query.value == plain.value.replace(
         b'"4:1","4:2","4:3"', encode_event(items)[1:-1]
     )
-    assert item_classes(items).names == ("USEFUL/IMAGES", "VITAL/WEB")
+    assert {*map(class_of, items)} == {"USEFUL/IMAGES", "VITAL/WEB"}
 
 
 def test_graded_results_need_their_types(tmp_path):
@@ -333,9 +333,7 @@ def test_real_pages_give_the_classes_of_the_file():
     graded = AdapterOptions(items="graded")
     events = read_yandex_sessions(YANDEX, adapter_options=graded)
     clicks = [json.loads(each.value) for each in events if each.kind == CLICKS]
-    names, numbers = item_classes(click["item_id"] for click in clicks)
-    places = zip(numbers.tolist(), clicks, strict=True)
-    found = Counter((names[number], click["position"]) for number, click in places)
+    found = Counter((class_of(x["item_id"]), x["position"]) for x in clicks)
 
     assert found == by_hand
     assert found.total() == 10_739

@@ -17,10 +17,10 @@ from models.estimators.bias_curve import position_curve
 from models.estimators.click_log import ClickLog
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.item_estimates import UNKNOWN
-from models.estimators.policy_reward import click_weights_of, policy_reward
+from models.estimators.policy_reward import click_weights_of
 from models.estimators.registry import ESTIMATORS
 from streams.statistics.reader import Statistics
-from tests.policies_in_memory import without_unknown
+from tests.policies_in_memory import policy_reward, without_unknown
 from tests.producers.formats.bandit_rows import BanditRow
 
 EXACT = pytest.approx

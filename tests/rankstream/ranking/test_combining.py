@@ -5,8 +5,7 @@ import pytest
 
 from models.interleaving.rankings import as_rankings
 from models.interleaving.registry import method_of
-from rankstream.ranking.combining import combine
-from rankstream.ranking.list_exposures import list_exposures
+from rankstream.ranking.combining import combine, list_exposures
 from rankstream.ranking.methods import DRAWN, METHODS
 
 

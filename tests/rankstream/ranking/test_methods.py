@@ -10,7 +10,7 @@ from models.interleaving.registry import METHODS, method_of
 from models.learners.registry import LEARNERS, OPTIONS
 from rankstream.configuration import models as configured
 from rankstream.ranking import methods
-from rankstream.ranking.list_exposures import list_exposures
+from rankstream.ranking.combining import list_exposures
 
 ITEMS = [f"d{i}" for i in range(6)]
 

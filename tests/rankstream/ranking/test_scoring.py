@@ -4,8 +4,6 @@ import math
 import numpy as np
 import pytest
 
-from models.rankers.normalisation import NORMALISATIONS
-from models.rankers.normalisation import normalised as normalised_by_models
 from models.rankers.registry import KINDS, ranker_of
 from rankstream.ranking.scoring import draw_list, normalised, scores_of
 
@@ -25,15 +23,25 @@ def test_scores_are_those_of_the_learner(kind: str, hidden: tuple[int, ...]) -> 
     np.testing.assert_allclose(served, learned, atol=1e-5)
 
 
-@pytest.mark.parametrize("how", sorted(NORMALISATIONS))
-def test_normalisation_is_that_of_the_models(how: str) -> None:
-    """Both sides bring features to the same scale; a constant feature becomes 0."""
+def test_min_max_runs_from_0_to_1_and_constants_are_0() -> None:
+    """Each feature by itself; none leaves all as they are."""
+    features = np.array([[1.0, 7.1, -2.0], [3.0, 7.1, 0.0], [2.0, 7.1, 6.0]], "f4")
+    expected = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.25], [0.5, 0.0, 1.0]]
+
+    assert normalised(features, "min-max").tolist() == expected
+    assert normalised(features, "none").tolist() == features.tolist()
+
+
+def test_standard_has_mean_0_and_deviation_1_and_constants_are_0() -> None:
+    """A constant that rounds badly is still a constant; one document is alone."""
     features = FEATURES.copy()
-    features[:, 2] = 7.1
-    ours = normalised(features, how)
-    np.testing.assert_allclose(ours, normalised_by_models(features, how=how), rtol=1e-6)
-    if how != "none":
-        assert not ours[:, 2].any()
+    features[:, 2] = 0.1
+    scaled = normalised(features, "standard")
+
+    assert scaled.mean(axis=0) == pytest.approx(np.zeros(6), abs=1e-6)
+    assert scaled.std(axis=0) == pytest.approx([1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+    for how in ("min-max", "standard"):
+        assert not normalised(FEATURES[:1], how).any()
 
 
 def test_features_far_off_and_wide_keep_their_order() -> None:

@@ -23,8 +23,7 @@ from models.interleaving.method import Shown
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.verdicts import HealthCheck, PairVerdict
 from streams.comparisons.comparison import Comparison
-from streams.comparisons.health import health_of
-from streams.comparisons.session_statement import ALPHA
+from streams.comparisons.health import ALPHA, health_of
 from streams.comparisons.verdicts import QUESTIONS, verdict_of
 from tests.ends import ends_of
 

@@ -9,7 +9,7 @@ import pytest
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown, asked_for
 from models.estimators.click_log import ClickLog
-from models.estimators.item_classes import class_of, item_classes
+from models.estimators.item_classes import class_of
 from models.estimators.policy_reward import click_weights_of
 from models.estimators.registry import ESTIMATORS
 from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interaction
@@ -105,7 +105,9 @@ def by_class(log, estimator, targets):
     """Figures of a log in memory whose items are classes, taken apart here."""
     how = QueryGatherer(range(GROUPS), GROUPS, asked_for(estimator).unknown)
     (queries,) = how.of(log.chunks())
-    names, numbers = item_classes(queries.items)
+    of_items = [class_of(item) for item in queries.items]
+    names = sorted({*of_items})
+    numbers = np.searchsorted(names, of_items)
     shape = *queries.impressions.shape[:2], len(names)
     impressions = np.zeros(shape)
     for item, number in enumerate(numbers.tolist()):

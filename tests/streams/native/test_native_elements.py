@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
+from rankstream.wire.events import SCHEMA, Frontier, encode_record
 from rankstream.wire.routing import identity
 from streams.native import core_library
 from streams.native import elements as e
@@ -124,16 +124,6 @@ def test_numbers_are_read_in_every_width(number: int) -> None:
     record = np.frombuffer(encode_record([number, number, number, []]), np.uint8)
     assert core_library.find_head(record, len(record), head) == len(record)
     assert head.tolist() == [number, number, number, 0]
-
-
-@pytest.mark.parametrize("whole", [click(raw=b"x" * 300), impression(extra=b"x" * 40)])
-def test_an_element_that_is_cut_is_refused(whole: Click | Impression) -> None:
-    """At every byte, when it is found alone."""
-    element = np.frombuffer(msgspec.msgpack.encode(whole), np.uint8)
-    places = np.zeros(e.WIDTH, np.int64)
-    assert core_library.find_fields(element, 0, len(element), places) == len(element)
-    for end in range(len(element)):
-        assert core_library.find_fields(element, 0, end, places) == -1
 
 
 def test_every_cut_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from rankstream.configuration.curves import PositionCurve
 from rankstream.configuration.training import Schedule
 from rankstream.snapshots import decode_snapshot
-from rankstream.wire.curves import decode_published
+from rankstream.wire.curves import PublishedCurve
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS, TRAINING
@@ -67,7 +67,7 @@ def test_a_curve_is_published_at_once_and_the_training_after_it_takes_it(
     assert snapshot.intervention == record.intervention == f"eyes@{at}"
     assert record.sha256 == sha256_of(envelope)
     (told,) = [
-        decode_published(value)
+        msgspec.json.decode(value, type=PublishedCurve)
         for key, value in world.read(EVALUATIONS)
         if key == b"eyes" and value
     ]

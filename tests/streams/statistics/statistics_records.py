@@ -41,9 +41,12 @@ def scope_records(
     return [
         (keys.scope_key(name), value.head()),
         *((keys.piece_key(name, g), v) for g, v in value.piece_values().items()),
-        *((keys.lists_key(name, n), v) for n, v in value.list_values().items()),
+        *((_encode(["lists", *name, n]), v) for n, v in value.list_values().items()),
         (keys.set_key(*name[:2], name.era), keys.encode_set(list(value.items))),
-        *((keys.row_key(name, row), keys.encode_row(r)) for row, r in _of(rows)),
+        *(
+            (keys.row_key(name, row), _encode([keys.SCHEMA, *r]))
+            for row, r in _of(rows)
+        ),
     ]
 
 

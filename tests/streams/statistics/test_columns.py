@@ -1,5 +1,6 @@
 """Columns of statistics: what the reader of single cells finds, to the last bit."""
 
+import tempfile
 from collections import defaultdict
 
 import numpy as np
@@ -139,13 +140,13 @@ def test_values_in_a_file_are_those_in_memory(monkeypatch):
     monkeypatch.setattr(value_spool, "MEMORY_BYTES", 500)
     monkeypatch.setattr(value_spool, "WRITE_BYTES", 300)
     monkeypatch.setattr(ValueSpool.__init__, "__defaults__", (500,))
-    nameless = value_spool._nameless
+    nameless = tempfile.TemporaryFile
 
-    def counting():
+    def counting(**options):
         opened.append(1)
-        return nameless()
+        return nameless(**options)
 
-    monkeypatch.setattr(value_spool, "_nameless", counting)
+    monkeypatch.setattr(tempfile, "TemporaryFile", counting)
     monkeypatch.setattr("streams.statistics.index.MOST_HELD", 0)
     gone = keys.scope_key(keys.ScopeName("gone", b"s" * 16, "m", 1))
     before = [(key, value[:-1]) for key, value in records]
@@ -157,10 +158,10 @@ def test_values_in_a_file_are_those_in_memory(monkeypatch):
 def test_a_full_folder_is_told_of(monkeypatch):
     """With its name, and what to do."""
 
-    def full():
+    def full(**_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(value_spool, "_nameless", full)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
     spool = ValueSpool(10)
     with pytest.raises(RuntimeError, match="No space left on device: name another"):
         spool.add("q", b"key", b"value and more")

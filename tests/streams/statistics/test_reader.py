@@ -242,15 +242,13 @@ def test_the_layout_of_small_values_stands():
     for key, expected in (
         (keys.scope_key(NAME), ["scope", *NAME]),
         (keys.piece_key(NAME, 19), ["piece", *NAME, 19]),
-        (keys.lists_key(NAME, 19), ["lists", *NAME, 19]),
         (keys.set_key("q", b"s" * 16, -3), ["set", "q", b"s" * 16, -3]),
         (keys.row_key(NAME, ROW), ["row", *NAME, ROW]),
         (keys.counted_key(7), ["counted", 7]),
     ):
         assert msgspec.msgpack.decode(key) == expected
     row = Row(4, 2, b"xyz", b"")
-    assert msgspec.msgpack.decode(keys.encode_row(row)) == [2, 4, 2, b"xyz", b""]
-    assert keys.decode_row(keys.encode_row(row)) == row
+    assert keys.decode_row(msgspec.msgpack.encode([2, 4, 2, b"xyz", b""])) == row
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from rankstream.ranking.checked_weights import checked_weights
 from rankstream.wire.curves import (
     ROWS,
+    PublishedCurve,
     curve_rows,
-    decode_published,
     encode_published,
     published,
 )
@@ -109,7 +109,7 @@ def test_snapshot_record_and_json_say_the_same() -> None:
         np.testing.assert_array_equal(row, getattr(again, name))
     assert np.isnan(rows[:, 4:]).all()
     assert again.reasons[4:] == ["not shown"] * 2
-    told = decode_published(encode_published(published(again)))
+    told = msgspec.json.decode(encode_published(published(again)), type=PublishedCurve)
     assert told.ranks[1].alpha == rows[0, 1]
     assert told.ranks[1].alpha_interval == (rows[1, 1], rows[2, 1])
     assert (told.ranks[5].alpha, told.ranks[5].beta_interval) == (None, None)

@@ -51,7 +51,6 @@ _BEHIND = re.compile(
     r"event=restored partition=(\S+) .*checkpoint=(-?\d+) position=(-?\d+)"
 )
 _CAUGHT_UP = re.compile(r"event=caught-up partition=(\S+)")
-_READY = re.compile(r"event=(restored|caught-up) ")
 _RESTORED = re.compile(r"event=restored .*records=(\d+) keys=(\d+) ")
 
 Record = tuple[int, bytes, int]

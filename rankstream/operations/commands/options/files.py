@@ -9,9 +9,8 @@ from typing import Any
 from producers.formats.log_files import CLICK_FILES, QUERY_FILES
 from producers.formats.yandex_sessions import EPOCH_MS
 from rankstream.adapters.adapter import AdapterOptions
-from rankstream.adapters.file_formats import AUTO, FILE_FORMATS
+from rankstream.adapters.file_formats import AUTO, FILE_FORMATS, ROLES
 from rankstream.adapters.registry import options_of
-from rankstream.adapters.table_roles import ROLES
 
 _YES_OR_NO = {"true": True, "false": False}
 

@@ -5,51 +5,83 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from producers.formats.canonical_dump import read_dump, read_header
-from producers.replay import Pace, replay
+from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
 from rankstream.operations.commands.options.log import log_asked
-from rankstream.operations.commands.options.recorded_log import recorded_events
+from rankstream.operations.commands.options.recorded_log import (
+    RecordedLog,
+    recorded_events,
+)
 from rankstream.operations.local_replay import LocalReplay, dump_of
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS
+from streams.local import LocalPipeline
 from streams.stage import Change, Output
 
+AT_ONCE = Pace(None)
 
-def fold_events(
-    arguments: argparse.Namespace,
-    local: LocalReplay,
+
+def fold_recorded(
+    log: RecordedLog,
+    pipeline: LocalPipeline,
     stop: Stop,
-    names: dict[bytes, list[str]] | None = None,
-) -> bool:
-    """Fold all of them, all windows at the end; whether it was not stopped before.
+    *,
+    pace: Pace = AT_ONCE,
+    ends: bool = True,
+) -> ProgressLine | None:
+    """Fold events of files; the line that told of it, None if stopped before the end.
 
     Parameters
     ----------
-    names
-        Takes names of features by the hash of their list, where files have them.
+    ends
+        Whether all windows are closed at the end.
     """
-    with recorded_events(arguments, stop) as events:
-        if events is None:
-            return False
-        if names is not None:
-            names.update(events.names)
-        local.pipeline.start()
-        with ProgressLine("folding", total=events.n_events) as line:
-            state = replay(
-                events.events,
-                local.pipeline,
-                pace=Pace(None),
-                stop=stop,
-                on_look=lambda state: line.show(state.done),
-            )
-        if state.is_complete:
-            local.pipeline.end()
-            local.pipeline.flush()
-        return state.is_complete
+
+    def look(state: Replayed) -> None:
+        line.show(state.done)
+
+    pipeline.start()
+    with ProgressLine("folding", total=log.n_events) as line:
+        state = replay(log.events, pipeline, pace=pace, stop=stop, on_look=look)
+        if not state.is_complete:
+            return None
+        if ends:
+            pipeline.end()
+        pipeline.flush()
+        line.show(state.done)
+    return line
+
+
+def fold_dump(
+    dump: Path, topic: str, pipeline: LocalPipeline, stop: Stop
+) -> ProgressLine | None:
+    """Fold the records of a dump as they are, past ingestion; as `fold_recorded`.
+
+    Windows that the log left open stay open.
+    """
+    pipeline.start_past_ingestion()
+    number = 0
+    with ProgressLine("folding", total=None, unit="records") as line:
+        for number, (partition, value) in enumerate(read_dump(dump), 1):
+            pipeline.fold_log(topic, partition, value)
+            if number % 64 == 0:
+                line.show(number)
+            if stop.asked:
+                return None
+        line.show(number)
+    return line
+
+
+def fold_events(
+    arguments: argparse.Namespace, pipeline: LocalPipeline, stop: Stop
+) -> RecordedLog | None:
+    """Fold all that a command names, all windows at the end; None if stopped before."""
+    with recorded_events(arguments, stop) as log:
+        if log is None or fold_recorded(log, pipeline, stop) is None:
+            return None
+        return log
 
 
 class FoldedLog(NamedTuple):
@@ -101,32 +133,19 @@ def folded_log(
                 f"a dump must be one of `{EVENTS}` to be counted; {dump} is of "
                 f"`{header.topic}`: `rankstream dump` writes what is needed"
             )
-        kafka = msgspec.structs.replace(settings.kafka, partitions=header.n_partitions)
-        settings = msgspec.structs.replace(settings, kafka=kafka)
-    replay = LocalReplay(settings)
+        settings = settings.with_kafka(partitions=header.n_partitions)
+    local = LocalReplay(settings)
     candidates: dict[bytes, bytes | None] = {}
-    names: dict[bytes, list[str]] = {}
 
     def take(output: Output) -> None:
         if output.topic == CANDIDATES and output.key and output.value:
             candidates[output.key] = output.value
 
-    replay.pipeline.show_also(take)
-    is_whole = (
-        fold_events(arguments, replay, stop, names)
-        if dump is None
-        else _fold_dump(dump, replay, stop)
-    )
-    return FoldedLog(replay, candidates, settings, names) if is_whole else None
-
-
-def _fold_dump(dump: Path, local: LocalReplay, stop: Stop) -> bool:
-    local.pipeline.start_past_ingestion()
-    with ProgressLine("folding", total=None, unit="records") as line:
-        for number, (partition, value) in enumerate(read_dump(dump), 1):
-            local.pipeline.fold_log(EVENTS, partition, value)
-            if number % 64 == 0:
-                line.show(number)
-            if stop.asked:
-                return False
-    return True
+    local.pipeline.show_also(take)
+    if dump is not None:
+        is_whole = fold_dump(dump, EVENTS, local.pipeline, stop) is not None
+        names: dict[bytes, list[str]] = {}
+    else:
+        log = fold_events(arguments, local.pipeline, stop)
+        is_whole, names = log is not None, log.names if log else {}
+    return FoldedLog(local, candidates, settings, names) if is_whole else None

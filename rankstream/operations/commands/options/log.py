@@ -16,9 +16,16 @@ from producers.formats.log_files import (
     LogFiles,
 )
 from producers.formats.registry import files_of
-from rankstream.adapters.file_formats import AUTO, FILE_FORMATS
+from rankstream.adapters.file_formats import (
+    AUTO,
+    CLICKS,
+    FEATURES,
+    FILE_FORMATS,
+    LISTS,
+    ROLES,
+    roles_of,
+)
 from rankstream.adapters.registry import options_of
-from rankstream.adapters.table_roles import CLICKS, FEATURES, LISTS, ROLES, roles_of
 from rankstream.operations.commands.options.files import fields_asked, parts_of
 from rankstream.settings import FormatSettings, TableSettings, load_settings
 from rankstream.wire.nearest_name import suggestion

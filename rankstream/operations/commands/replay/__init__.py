@@ -131,12 +131,12 @@ def run(arguments: argparse.Namespace) -> int:
     with Stop() as stop:
         if arguments.local and not arguments.check:
             # The folds are not loaded where events only go to Kafka.
-            from rankstream.operations.commands.replay.local import fold_dump  # noqa: PLC0415
+            from rankstream.operations.commands.replay.local import replay_dump  # noqa: PLC0415
             from rankstream.operations.local_replay import dump_of  # noqa: PLC0415
 
             dump = dump_of(log_asked(arguments))
             if dump is not None:
-                return fold_dump(dump, settings, stop=stop, out=arguments.out)
+                return replay_dump(dump, settings, stop=stop, out=arguments.out)
         with recorded_events(arguments, stop) as log:
             if log is None:
                 return STOPPED

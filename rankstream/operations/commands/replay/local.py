@@ -4,15 +4,15 @@ import argparse
 import gc
 from pathlib import Path
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from producers.formats.canonical_dump import read_dump, read_header
-from producers.replay import Pace, Replayed, replay
+from producers.formats.canonical_dump import read_header
+from producers.replay import Pace
 from producers.stop_signal import Stop
 from rankstream.operations.answers.statistics import left_label
 from rankstream.operations.commands import STOPPED, tell
+from rankstream.operations.commands.options.folded_log import fold_dump, fold_recorded
 from rankstream.operations.commands.options.recorded_log import RecordedLog
 from rankstream.operations.local_replay import LocalReplay, write_results
 from rankstream.operations.terminal.progress_line import ProgressLine
@@ -36,56 +36,37 @@ def replay_events(
 ) -> int:
     """Pass input events through every stage; 130 if stopped, and nothing written."""
     local = LocalReplay(local_settings(settings))
-    local.pipeline.start()
     # Nothing here is in cycles.
     gc.set_threshold(100_000, 50, 1_000)
-    with ProgressLine("folding", total=log.n_events) as line:
-
-        def look(state: Replayed) -> None:
-            line.show(state.done)
-
-        state = replay(log.events, local.pipeline, pace=pace, stop=stop, on_look=look)
-        if not state.is_complete:
-            return _stopped()
-        if not arguments.no_end:
-            local.pipeline.end()
-        local.pipeline.flush()
-        line.show(state.done)
-    status = _conclude(local, line, "events", arguments.out)
+    ends = not arguments.no_end
+    line = fold_recorded(log, local.pipeline, stop, pace=pace, ends=ends)
+    if line is None:
+        return _stopped()
+    _conclude(local, line, "events", arguments.out)
     if arguments.out is not None:
         Console().print(NOT_COUNTED_AGAIN, highlight=False)
     lost = local.told_of_lost()
     if lost:
         tell(lost)
-    return 1 if lost and arguments.strict else status
+    return 1 if lost and arguments.strict else 0
 
 
-def fold_dump(
+def replay_dump(
     file: Path, settings: Settings, *, stop: Stop, out: Path | None = None
 ) -> int:
-    """Fold the records of a dump as they are, past ingestion; 130 if stopped.
+    """Fold a dump; 130 if stopped, and nothing written.
 
     Gives the statistics (a dump of `events`) or the snapshots (a dump of
-    `interactions`) byte for byte as the workers gave them. Windows that the log
-    left open stay open.
+    `interactions`) byte for byte as the workers gave them.
     """
-    header = read_header(file)
-    is_events = header.topic == EVENTS
-    name = "partitions" if is_events else "learner_partitions"
-    own = local_settings(settings)
-    kafka = msgspec.structs.replace(own.kafka, **{name: header.n_partitions})
-    local = LocalReplay(msgspec.structs.replace(own, kafka=kafka))
-    local.pipeline.start_past_ingestion()
-    number = 0
-    with ProgressLine("folding", total=None) as line:
-        for number, (partition, value) in enumerate(read_dump(file), 1):
-            local.pipeline.fold_log(header.topic, partition, value)
-            if number % 64 == 0:
-                line.show(number)
-            if stop.asked:
-                return _stopped()
-        line.show(number)
-    return _conclude(local, line, "records", out)
+    topic, n_partitions = read_header(file)
+    name = "partitions" if topic == EVENTS else "learner_partitions"
+    local = LocalReplay(local_settings(settings).with_kafka(**{name: n_partitions}))
+    line = fold_dump(file, topic, local.pipeline, stop)
+    if line is None:
+        return _stopped()
+    _conclude(local, line, "records", out)
+    return 0
 
 
 def _stopped() -> int:
@@ -95,7 +76,7 @@ def _stopped() -> int:
 
 def _conclude(
     local: LocalReplay, line: ProgressLine, what: str, out: Path | None
-) -> int:
+) -> None:
     changes = list(local.pipeline.statistics())
     statistics = Statistics((change.key, change.value) for change in changes)
     clicked = sum(clicks for _, clicks in statistics.queries().values())
@@ -108,7 +89,6 @@ def _conclude(
     if out is not None:
         for path, n_values in write_results(local.pipeline, changes, out):
             console.print(f"{path}: {n_values:,} values", highlight=False)
-    return 0
 
 
 def table_of(local: LocalReplay, clicked: int) -> Table:

@@ -25,6 +25,7 @@ from models.estimators.policy_reward import (
     reward_sums,
 )
 from models.estimators.registry import BY_GROUP, Estimator, estimator_of
+from models.training.largest_loss import Fall, fall_of
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.left_out_groups import LeftOutGroups
 from streams.estimation.logged_sets import LoggedSet, sets_of
@@ -122,10 +123,22 @@ class Coverage(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Policies side by side, None where none of the log is covered, and its share."""
+    """What policies are worth on a log.
+
+    Parameters
+    ----------
+    comparison
+        Policies side by side; None where none of the log is covered.
+    coverage
+        How much of it is.
+    falls
+        How far each could fall behind the base, whatever users like, by its name: mean
+        over lists; see `models.training.largest_loss`.
+    """
 
     comparison: PolicyComparison | None
     coverage: Coverage
+    falls: Mapping[str, Fall] = {}
 
 
 def evaluated(
@@ -198,6 +211,7 @@ class _Sums:
         self._mixed: set[str] = set()
         self._n_queries = self._n_all = self._n_left_out = self._n_beyond = 0
         self._n_as_shown = 0
+        self._falls = dict.fromkeys(targets, Fall(0.0, np.inf))
         self._pool = None
         if question.has_classes:
             self._pool = PooledClasses(question.n_groups, question.curve.curve.n_ranks)
@@ -219,6 +233,8 @@ class _Sums:
         self, log: ClickLog, impressions: Floats, policies: dict[str, Worth]
     ) -> None:
         """Add what policies are worth, by values of these items."""
+        if self._pool is None:
+            self._add_falls(policies)
         values = self._values(log, impressions)
         for name, own in self._rewards(policies, values(None), None).items():
             self._points[name] = self._points[name].plus(own)
@@ -226,6 +242,17 @@ class _Sums:
             rewards = self._rewards(policies, values(group), group)
             self._without[row] += [own.value for own in rewards.values()]
             self._clicks_without[row] += [own.clicks for own in rewards.values()]
+
+    def _add_falls(self, policies: dict[str, Worth]) -> None:
+        """Add the most that policies lose in these queries: items keep their likes."""
+        looked = self._question.weights_of(self._question.curve.curve).relevant
+        before = policies[self._question.base].expected @ looked
+        for name, known in self._falls.items():
+            own = fall_of(before, policies[name].expected @ looked)
+            self._falls[name] = Fall(
+                known.largest_loss + own.largest_loss,
+                min(known.least_ratio, own.least_ratio),
+            )
 
     def _rewards(
         self, policies: dict[str, Worth], found: ItemEstimates, group: int | None
@@ -328,7 +355,11 @@ class _Sums:
         )
         if not n_lists:
             return Evaluation(None, coverage)
-        return Evaluation(self._comparison(n_lists), coverage)
+        falls = {
+            name: fall._replace(largest_loss=fall.largest_loss / n_lists)
+            for name, fall in self._falls.items()
+        }
+        return Evaluation(self._comparison(n_lists), coverage, falls)
 
     def _comparison(self, n_lists: int) -> PolicyComparison:
         return compared(

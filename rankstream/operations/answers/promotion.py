@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from models.evaluation.looks import error_of_look, interval_of_look
+from models.training.largest_loss import Fall
 from rankstream.configuration.models import PROMOTED
 from rankstream.operations.answers.as_builtins import as_builtins
 from rankstream.operations.answers.deployment import Changed, made
@@ -56,6 +57,8 @@ class Evidence:
         That were counted in these groups, of candidates that both rank.
     reason
         Why there is no interval; empty where there is one.
+    fall
+        How far the version could fall behind what is served, whatever users like.
     """
 
     difference: float
@@ -65,6 +68,7 @@ class Evidence:
     estimator: str
     lists: int
     reason: str
+    fall: Fall
 
     def at_look(self, look: int) -> dict[str, Any]:
         """Figures of a look, as the history has them."""
@@ -76,6 +80,8 @@ class Evidence:
             "high": high,
             "confidence": 1.0 - level,
             "look": look,
+            "largest_loss": self.fall.largest_loss,
+            "least_ratio": self.fall.least_ratio,
             "lists": self.lists,
             "groups": list(self.groups),
             "estimator": self.estimator,
@@ -172,6 +178,7 @@ def evidence_of(
         found.question.estimator,
         found.coverage.n_lists,
         reason,
+        found.falls[candidate.name],
     )
 
 

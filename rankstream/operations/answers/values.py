@@ -22,6 +22,7 @@ from models.estimators.policy_reward import (
 )
 from models.estimators.registry import ESTIMATORS, POLICIES
 from models.estimators.splits import Shares
+from models.training.largest_loss import Fall
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.answers.curve import (
     curve_columns,
@@ -125,6 +126,8 @@ class Values(Answer):
         How much of the log the figures are of.
     comparison
         Of policies that were valued.
+    falls
+        See `streams.estimation.evaluation.Evaluation`.
     """
 
     question: Question
@@ -132,6 +135,7 @@ class Values(Answer):
     basis: Basis
     coverage: Coverage
     comparison: PolicyComparison
+    falls: Mapping[str, Fall]
 
     @property
     def rows(self) -> list[PolicyRow]:
@@ -234,7 +238,12 @@ def values_of(
     if found.comparison is None:
         raise NothingToValue(_uncovered(found.coverage))
     return Values(
-        question, asked.weights, grounds.basis, found.coverage, found.comparison
+        question,
+        asked.weights,
+        grounds.basis,
+        found.coverage,
+        found.comparison,
+        found.falls,
     )
 
 

@@ -1,5 +1,6 @@
 """Policies valued on a log of planted users: what is known of them comes back."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -350,3 +351,15 @@ def test_other_weights_are_other_rewards():
     placed = placements_of(BEST)
     truth = np.einsum("q,qir,r,qi->", USERS.shares, placed, discounts, USERS.relevance)
     assert found.rewards.low[1] < truth < found.rewards.high[1]
+
+
+def test_the_largest_loss_is_that_of_the_worst_tastes():
+    """Of all 2^n relevances of each query's items, weighed by lists; also the ratio."""
+    found = evaluated(USERS.chunks(), TARGETS, question(base="drawn"))
+    weights = {n: placements_of(x) @ LOOKED for n, x in (("b", BEST), ("d", DRAWN))}
+    tastes = np.array([*itertools.product((0.0, 1.0), repeat=len(ITEMS))])
+    lost = (tastes @ (weights["d"] - weights["b"]).T).max(axis=0)
+    fall = found.falls["best"]
+    assert fall.largest_loss == pytest.approx(USERS.shares @ lost, rel=1e-12)
+    assert fall.least_ratio == pytest.approx((weights["b"] / weights["d"]).min())
+    assert found.falls["drawn"] == (0.0, 1.0)

@@ -96,7 +96,7 @@ def asked(estimator, **how):
 
 def valued(chunks, targets, question):
     """Figures, and how much of the log they are of."""
-    found, coverage = evaluated(chunks, targets, question)
+    found, coverage, _ = evaluated(chunks, targets, question)
     assert found is not None
     return found, coverage
 

@@ -264,6 +264,8 @@ def _reasons(row: "RecordedChange") -> str:
         )
     elif "reason" in evidence:
         told.append(f"no interval: {evidence['reason']}")
+    if "largest_loss" in evidence:
+        told.append(f"at worst {-evidence['largest_loss']:+.4f}, whatever users like")
     return "; ".join(told)
 
 

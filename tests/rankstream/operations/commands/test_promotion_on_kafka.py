@@ -127,6 +127,8 @@ def test_a_version_goes_out_on_evidence_alone(
     assert evidence["confidence"] == pytest.approx(1 - 0.05 / 12)
     assert 0.0 < evidence["low"] < evidence["difference"] < evidence["high"]
     assert evidence["groups"] == [*range(4, 20)]
+    # From lists that show each item alike to lists that hardly show the last one.
+    assert 0.0 < evidence["least_ratio"] < 0.5 < evidence["largest_loss"] < 2.8
     assert first["evidence"]["high"] < 0.0
 
 

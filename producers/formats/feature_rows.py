@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Singles
 from producers.formats.letor import read_letor
 from producers.formats.source_file import (
     UNPACKING_ERRORS,
@@ -23,8 +23,6 @@ from producers.formats.source_file import (
     opened,
 )
 from producers.formats.tables import csv_rows, parted_by
-
-Singles = npt.NDArray[np.float32]
 
 QUERY = ("query", "query_id")
 ITEM = ("item", "item_id")

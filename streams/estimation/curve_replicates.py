@@ -24,8 +24,6 @@ from streams.training.estimated_curve import (
 from streams.training.known_curve import KnownCurve, published_curve
 from streams.training.model_lists import scopes_for
 
-GIVEN = "given"
-
 NO_FIT = "without some group of those that it is from, clicks do not tell the curve"
 
 

@@ -8,13 +8,13 @@ from models.estimators.splits import Shares
 from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.estimation.curve_replicates import (
-    GIVEN,
     CurveReplicates,
     published_replicates,
     replicated_curve,
 )
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
+from streams.training.known_curve import GIVEN
 
 
 class ServedCurves:

@@ -5,12 +5,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, Singles
 from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.scoring import scores_of
 from rankstream.wire.envelope import Snapshot
 from streams.native.placing import placements_of_scores
-from streams.training.feature_records import FeatureRecords, Singles
+from streams.training.feature_records import FeatureRecords
 from streams.training.gathering import Scaling
 
 

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.counts.fixed_point import EXPOSURE_ONE, Int64
 from models.counts.group_tables import summed_rows
 from models.counts.list_form import list_totals, placed_lists, rows_shown
 from models.counts.scope_record import CAPPED, CONVERTED
 from streams.statistics.keys import ScopeName
-from streams.statistics.placed_rows import Floats, Placed, PlacedRows
+from streams.statistics.placed_rows import Placed, PlacedRows
 from streams.statistics.scopes import (
     STRIDE,
     ScopeBatch,

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.counts.fixed_point import Int64
 from rankstream.wire.events import LOGGED, PLACKETT_LUCE, POLICIES, decode_items
 from rankstream.wire.exposures import unpack_exposures
 from streams.native.placing import placements_of_scores
 from streams.statistics.keys import Row
 from streams.statistics.scopes import ScopeBatch, SortedItems
-
-Floats = NDArray[np.float64]
 
 
 def placement_of(row: Row, n_items: int) -> Floats:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats
 from models.counts.cells import CellSummary, merge
 from models.counts.fixed_point import EXPOSURE_ONE
 from models.counts.scope_record import CONVERTED, ScopeRecord, flags_of
@@ -20,7 +21,7 @@ from streams.statistics import keys
 from streams.statistics.columns import ColumnReader, Columns
 from streams.statistics.index import StatisticsIndex
 from streams.statistics.keys import Row, ScopeName
-from streams.statistics.placed_rows import Floats, placement_in_set, placement_of
+from streams.statistics.placed_rows import placement_in_set, placement_of
 from streams.statistics.scopes import (
     ScopeBatch,
     StoredScope,

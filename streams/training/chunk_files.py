@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats, Integers, Singles
 from models.training.query_chunk import QueryChunk
 from streams.statistics.value_spool import NamelessFile
 from streams.training.item_tables import (
@@ -21,10 +22,6 @@ from streams.training.item_tables import (
 
 CHUNK_BYTES = 16 << 20
 """Of features; a query that has more is a chunk of its own."""
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
 
 class StoredQueries(NamedTuple):

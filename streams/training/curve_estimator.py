@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
 from models.bias.registry import bias_estimator, fitted
@@ -18,8 +18,6 @@ from rankstream.configuration.curves import (
     TrustCurve,
 )
 from streams.training.curve_views import ViewsAsked
-
-Floats = npt.NDArray[np.float64]
 
 
 class CurveEnds(NamedTuple):

@@ -6,15 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Singles
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
 from rankstream.wire.routing import partition_of_query
 from rankstream.wire.training import FeaturesUsed
 from streams.native.counting import name_of_set
 from streams.statistics.value_spool import ValueSpool
-
-Singles = npt.NDArray[np.float32]
 
 HELD_BYTES = 32 << 20
 """Features beyond so many bytes lie in a file."""

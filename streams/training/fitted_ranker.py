@@ -4,9 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Floats
 from models.losses.selection import Selection
 from models.rankers.ranker import Ranker
 from models.rankers.registry import ranker_of
@@ -16,8 +14,6 @@ from rankstream.configuration.training import SELECTED
 from rankstream.settings import ModelSettings
 from rankstream.wire.training import LossTried
 from streams.training.gathering import Gathered
-
-Floats = npt.NDArray[np.float64]
 
 
 class Fitted(NamedTuple):

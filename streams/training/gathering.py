@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Singles
 from models.counts.fixed_point import Int64
 from models.estimators.splits import Splits
 from rankstream.ranking.checked_weights import CheckedWeights
@@ -14,7 +15,6 @@ from streams.statistics.columns import Columns
 from streams.training.chunk_files import (
     ChunkFile,
     SelectionChunks,
-    Singles,
     TrainingChunks,
     is_supported,
 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown, asked_for
@@ -26,8 +26,6 @@ from streams.statistics.logged_queries import (
     LoggedQueries,
     QueryGatherer,
 )
-
-Floats = npt.NDArray[np.float64]
 
 TRAINED_ON, APART, SELECTED_ON = 0, 1, 2
 """Splits of the groups: values to learn from, values to judge by, and the others."""

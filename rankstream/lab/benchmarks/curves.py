@@ -13,18 +13,14 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.bias.examination import ExaminationCurve, estimate_examination
 from models.bias.expectation_maximisation import Ascent, Turn, ascend
 from models.bias.logged_views import Views
 from models.bias.trust import TrustFit, estimate_trust
 from models.kernels.compilation import compiled
 from rankstream.lab.benchmarks.harness import Bounds, Figure, Timed, new_figure, timed
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 N_ITEMS, N_RANKS = 200, 10
 FEW, MORE, MANY = 10**5, 10**6, 10**8

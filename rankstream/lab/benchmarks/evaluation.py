@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, draw, preferences
 from models.interleaving.probabilistic import assignment_shares, expected_signs
 from models.interleaving.probabilistic import preferences as soft_preferences
@@ -53,9 +54,6 @@ COMPARED = Settings(
 )
 
 Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Case = tuple[Array, Array, Array]
 
 

@@ -16,13 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.click_models.click_model import ClickModel
 from models.click_preferences import preference_pairs
 from rankstream.lab.closed_loops.world import World
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 Teams = npt.NDArray[np.uint8]
 

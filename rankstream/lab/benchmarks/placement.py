@@ -3,12 +3,10 @@
 import time
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from rankstream.lab.benchmarks.harness import Figure, beside_figure, in_turns, rate
 from streams.native.placing import placements_of_scores
-
-Floats = npt.NDArray[np.float64]
 
 N_DOCUMENTS, CUTOFF, N_RANKINGS = 125, 10, 1_000
 

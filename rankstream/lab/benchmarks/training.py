@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats
 from models.estimators.bias_curve import position_curve
 from models.estimators.splits import split_groups
 from models.evaluation.ndcg import mean_ndcg
@@ -56,8 +57,6 @@ from streams.training.item_tables import (
     TRAINED_ON,
     PooledSums,
 )
-
-Floats = npt.NDArray[np.float64]
 
 N_QUERIES, N_ITEMS, N_FEATURES = 30_000, 25, 136
 HELD_OUT = 5

@@ -10,11 +10,10 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-from models.arrays import Singles
+from models.arrays import Floats, Singles
 from models.training.linear_training import TrainingPlan
 from models.training.query_chunk import QueryChunk
 
-Floats = npt.NDArray[np.float64]
 Queries = list[QueryChunk]
 
 KEEP_MEAN, KEEP_SQUARE, EPSILON = 0.9, 0.999, 1e-8

@@ -16,8 +16,8 @@ section 8, for what becomes of it.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import Users, click_on
 from models.kernels.compilation import compiled
@@ -30,14 +30,7 @@ from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.layers import Shape, n_activations, score_rows
 from rankstream.lab.closed_loops.policy_training import fill_world_scores
 from rankstream.lab.closed_loops.ranker_loop import RankerLoop
-from rankstream.lab.closed_loops.world import (
-    Floats,
-    Integers,
-    World,
-    any_query,
-)
-
-Flags = npt.NDArray[np.bool_]
+from rankstream.lab.closed_loops.world import World, any_query
 
 
 class Queue(NamedTuple):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers, Singles
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import Users, click_on
 from models.kernels.compilation import compiled
@@ -36,17 +37,7 @@ from models.optimisers.kernel import Optimiser, step
 from models.rankers.layers import Shape, n_activations
 from models.rankers.single_precision import bound_scores, score_documents
 from rankstream.lab.closed_loops.ranker_loop import RankerLoop
-from rankstream.lab.closed_loops.world import (
-    Floats,
-    Integers,
-    World,
-    any_query,
-    columns_of,
-)
-
-Singles = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
-
+from rankstream.lab.closed_loops.world import World, any_query, columns_of
 
 NO_VALUES = np.zeros(0, np.float32)
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.rankers.ranker import Ranker
 from rankstream.lab.closed_loops.policy_log import PolicyLog
 from rankstream.lab.closed_loops.policy_training import (
@@ -28,7 +29,7 @@ from rankstream.lab.closed_loops.policy_training import (
     ValuedQueries,
     scores_of,
 )
-from rankstream.lab.closed_loops.world import Floats, Integers, World
+from rankstream.lab.closed_loops.world import World
 
 SHARE = 0.01
 """Of the queries, whose labels the ranker is trained on, and one more."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import Users, click_on
 from models.kernels.compilation import compiled
@@ -26,10 +27,6 @@ from models.optimisers.kernel import Optimiser, step
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 from rankstream.lab.closed_loops.ranker_loop import RankerLoop
 from rankstream.lab.closed_loops.world import World, columns_of
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Columns(NamedTuple):

@@ -6,8 +6,8 @@ Linear PDGD has a faster loop of its own, in `linear_pdgd_loop`.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import Users, click_on
 from models.kernels.compilation import compiled
@@ -20,14 +20,7 @@ from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.layers import Shape, n_activations
 from models.rankers.single_precision import bound_scores, fill_gradient, score_documents
 from rankstream.lab.closed_loops.ranker_loop import RankerLoop
-from rankstream.lab.closed_loops.world import (
-    Floats,
-    Integers,
-    World,
-    any_query,
-)
-
-Flags = npt.NDArray[np.bool_]
+from rankstream.lab.closed_loops.world import World, any_query
 
 
 class PairRules(NamedTuple):

@@ -13,13 +13,10 @@ performance; Oosterhuis & de Rijke (CIKM 2018), section 5.4.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
 from rankstream.lab.closed_loops.world import World
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 DISCOUNT = 0.9995
 """Per impression, in the discounted sum of shown NDCG."""

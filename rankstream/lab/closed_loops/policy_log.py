@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.click_models.compiled_users import Users, click_on, users_of
 from models.click_models.trust_bias import TrustBiasModel
 from models.estimators.bias_curve import BiasCurve
@@ -27,8 +28,6 @@ from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.plackett_luce.placement import placement_batch
 from models.training.exploration import Placements
 from rankstream.lab.closed_loops.world import (
-    Floats,
-    Integers,
     World,
     WorldPlacements,
     any_query,

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
 from models.learners.pl_rank import add_sampled_gradients
 from models.losses.discounts import pair_discounts
@@ -35,7 +36,7 @@ from models.plackett_luce.placement import placement_batch
 from models.rankers.layers import Shape, add_gradient, n_activations, score_rows
 from models.rankers.ranker import Ranker
 from models.training.exploration import Placements
-from rankstream.lab.closed_loops.world import Floats, Integers, World, WorldPlacements
+from rankstream.lab.closed_loops.world import World, WorldPlacements
 
 POLICY_GRADIENT, LAMBDA_LOSS = "policy-gradient", "truncated-lambda"
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import click_on, users_of
 from models.learners.learner import TrainingExample
@@ -13,8 +14,6 @@ from models.optimisers.optimiser import optimiser_of
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.registry import ranker_of
 from rankstream.lab.closed_loops.world import (
-    Floats,
-    Integers,
     World,
     any_query,
     checked_cutoff,

@@ -6,13 +6,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.click_models.click_model import checked_labels
 from models.kernels.compilation import compiled
 from models.plackett_luce.placement import placement_batch
 from models.training.exploration import Placements
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class World(NamedTuple):

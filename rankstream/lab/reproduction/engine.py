@@ -19,15 +19,14 @@ from statistics import median
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 
+from models.arrays import Floats
 from rankstream.lab.closed_loops.performance import Conventions
 from rankstream.lab.reproduction.data import SPLITS, folds_asked, prepared
 from rankstream.lab.reproduction.picture import check_matplotlib
 from rankstream.operations.terminal.progress_line import ProgressLine
 
-Floats = npt.NDArray[np.float64]
 Work = TypeVar("Work")
 Done = TypeVar("Done")
 

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 
+from models.arrays import Floats
 from rankstream.lab.reproduction.engine import CellLike, Finished, checkpoints_of
 from rankstream.lab.reproduction.picture import Point
-
-Floats = npt.NDArray[np.float64]
 
 HOLDS = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]undecided[/]"}
 

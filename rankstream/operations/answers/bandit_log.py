@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats
 from models.counts.fixed_point import LEAST_COMPUTED
 from models.counts.placements import (
     DETERMINISTIC,
@@ -42,7 +43,6 @@ from streams.native.placing import placements_of_scores
 KNOWN_PLACEMENTS = 4_096
 """Plackett-Luce lists whose placements are remembered: the same come again."""
 
-Floats = npt.NDArray[np.float64]
 
 _extra_of = msgspec.msgpack.Decoder(dict[str, Any]).decode
 

@@ -33,7 +33,6 @@ from rankstream.operations.answers.policies import Policies
 from rankstream.operations.answers.sources import CountedLog
 from rankstream.operations.terminal.words import counted
 from streams.estimation.curve_replicates import (
-    GIVEN,
     CurveReplicates,
     published_replicates,
     replicated_curve,
@@ -47,6 +46,7 @@ from streams.estimation.evaluation import (
 from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
 from streams.estimation.valuation_basis import valuation_basis_of
 from streams.training.estimated_curve import bias_told
+from streams.training.known_curve import GIVEN
 
 WEIGHTS: Mapping[str, Callable[[BiasCurve], RankWeights]] = MappingProxyType(
     {

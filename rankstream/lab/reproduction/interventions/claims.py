@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from rankstream.lab.closed_loops.policy_log import (
     AFFINE,
     AWARE,
@@ -39,7 +39,6 @@ from rankstream.lab.reproduction.interventions.plan import (
 )
 from rankstream.lab.reproduction.interventions.runs import LOGGING, ON_TRAINING, TRAINED
 
-Floats = npt.NDArray[np.float64]
 Found = Mapping[Cell, Curves]
 
 N_RESAMPLES = 1_000

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from models.arrays import Floats
 from models.click_models.trust_bias import TrustBiasModel, trust_bias_of
 from models.learners.pdgd import PdgdConfig
 from models.rankers.ranker import Ranker
@@ -19,7 +20,7 @@ from rankstream.lab.closed_loops.performance import Conventions, Judge
 from rankstream.lab.closed_loops.policy_log import PolicyLog
 from rankstream.lab.closed_loops.policy_training import PolicyTrainer, scores_of
 from rankstream.lab.closed_loops.registry import loop_of
-from rankstream.lab.closed_loops.world import Floats, World, WorldPlacements
+from rankstream.lab.closed_loops.world import World, WorldPlacements
 from rankstream.lab.reproduction.data import VALIDATION, world_of
 from rankstream.lab.reproduction.engine import Job, Result, Setup, checkpoints_of
 from rankstream.lab.reproduction.interventions.plan import (

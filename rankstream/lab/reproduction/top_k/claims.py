@@ -9,12 +9,11 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from rankstream.lab.reproduction.figures import Claim, Difference, claimed_gap
 from rankstream.lab.reproduction.top_k.plan import ARP, LABELS, NDCG, Cell
 
-Floats = npt.NDArray[np.float64]
 Runs = Mapping[Cell, Floats]
 """One metric of all runs of cells, [n_folds, n_runs] each; NaN where missing."""
 

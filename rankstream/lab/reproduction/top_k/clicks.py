@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog
 from models.estimators.registry import estimator_of
@@ -35,10 +35,6 @@ from models.training.labelled_queries import labelled_queries
 from models.training.query_chunk import QueryChunk
 from rankstream.lab.closed_loops.world import World
 from rankstream.lab.reproduction.top_k.plan import WHOLE, Logging
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 RERANK, AFFINE = "rerank", "affine"
 

@@ -4,16 +4,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.losses.ranking_worth import query_worths, worths_of
 from models.losses.selection import select
 from models.rankers.registry import ranker_of
 from models.training.query_chunk import QueryChunk
 from models.training.ranker_training import TrainingPlan, train_ranker
 from rankstream.lab.reproduction.top_k.plan import ARP_LOSSES, METRIC_CUTOFF
-
-Floats = npt.NDArray[np.float64]
 
 EPOCHS, PATIENCE, RATE = 150, 15, 0.01
 """Passes over the training queries at most, those without a gain, and their steps."""

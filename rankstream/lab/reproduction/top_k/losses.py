@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from rankstream.lab.reproduction.engine import Finished, Output
 from rankstream.lab.reproduction.figures import (
     Claim,
@@ -39,8 +39,6 @@ from rankstream.lab.reproduction.top_k.report import (
     TopKStudy,
     print_claims,
 )
-
-Floats = npt.NDArray[np.float64]
 
 ESTIMATED, TRUE = "estimated", "true"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from rankstream.lab.reproduction.data import SPLITS, VALIDATION, world_of
 from rankstream.lab.reproduction.engine import Finished, Job, Output, Setup, Study
 from rankstream.lab.reproduction.figures import (
@@ -43,9 +43,6 @@ from rankstream.lab.reproduction.top_k.runs import (
     live_once,
     settings_digest,
 )
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 NAMED = {NDCG: "NDCG@5", ARP: "average relevant position"}
 

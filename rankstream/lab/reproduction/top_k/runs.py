@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats
 from models.evaluation.relevant_position import average_relevant_position
 from models.losses.selection import select
 from models.training.query_chunk import QueryChunk
@@ -43,8 +44,6 @@ from rankstream.lab.reproduction.top_k.plan import (
     Cell,
     logging_seed,
 )
-
-Floats = npt.NDArray[np.float64]
 
 PRODUCTION_SHARE = 0.01
 """Of the queries of a split, that the production ranker is trained on."""

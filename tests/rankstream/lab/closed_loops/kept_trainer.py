@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from models.arrays import Floats
 from rankstream.lab.closed_loops.policy_training import (
     PolicyTrainer,
     TrainedPolicy,
     ValuedQueries,
 )
-from rankstream.lab.closed_loops.world import Floats
 
 
 class KeptTrainer(PolicyTrainer):

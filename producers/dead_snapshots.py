@@ -15,11 +15,17 @@ from rankstream.settings import Settings
 from rankstream.snapshots import Pointer, SnapshotError, pointer_of
 from rankstream.wire.changes import change_key
 from rankstream.wire.deployments import is_deployment
+from rankstream.wire.envelope import LARGEST_NUMBER
 from rankstream.wire.snapshot_names import decode_record
 from rankstream.wire.topics import SNAPSHOTS
 
 OTHERS_REASONS = frozenset({"schema", "shape"})
 """Of what a later release may have written: it is told of, and left as it is."""
+
+LEAST_ROOM = 1_000_000
+"""Versions that must be possible after one, for somebody to have made it."""
+
+LAST = "after a version there must be room for others; got {}, the last there can be"
 
 
 class DeadRecord(NamedTuple):
@@ -77,7 +83,10 @@ def dead_among(records: Iterable[Record], model: str = "") -> list[DeadRecord]:
         if is_deployment(key, value) or change_key(key, value):
             continue
         try:
-            good[key] = value, pointer_of(decode_record(key, value))
+            place = pointer_of(decode_record(key, value))
+            if max(place) > LARGEST_NUMBER - LEAST_ROOM:
+                raise SnapshotError("pointer", LAST.format(place))
+            good[key] = value, place
         except SnapshotError as error:
             before = good.get(key, (None, None))
             dead[key] = DeadRecord(

@@ -49,8 +49,9 @@ LEAST_CLICKS = 100
 """At a rank and at the first one, on items that lead from one to the other. With fewer
 ratios are off by half, and intervals are not what they say."""
 
-FEW_CLICKS = f"fewer than {LEAST_CLICKS} clicks"
-FEW_AT_FIRST = f"{FEW_CLICKS} at rank 1"
+_FEW = f"fewer than {LEAST_CLICKS} clicks at {{}}, on items that stood at both"
+FEW_CLICKS = _FEW.format("a rank beside rank 1")
+FEW_AT_FIRST = _FEW.format("rank 1 beside any other")
 
 ENOUGH_VIEWS = 40
 """Of an item, for its relevance to be known well enough for an interval."""

@@ -172,15 +172,18 @@ def events_of(
             shown = [{**row, **now} for row in shown]
         if "query" not in shown[0]:
             adapted.note(NO_QUERY)
-        try:
-            events = _of_list(shown, options)
-        except NotAdapted as error:
-            adapted.refuse(error)
-            words = f"{error.code}: {error}"
-            events = [Event(at_ms, QUERIES, _encode(shown), words)]
-        for event in events:
-            at_ms = event.at_ms
-            yield event
+        # A cell with all items is a list: the next one of its id repeats it.
+        lists = [[row] for row in shown] if "items" in shown[0] else [shown]
+        for rows in lists:
+            try:
+                events = _of_list(rows, options)
+            except NotAdapted as error:
+                adapted.refuse(error)
+                words = f"{error.code}: {error}"
+                events = [Event(at_ms, QUERIES, _encode(rows), words)]
+            for event in events:
+                at_ms = event.at_ms
+                yield event
 
 
 def _csv_rows(
@@ -206,6 +209,7 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
         list_id = needed(first["impression"], "impression", QUERIES, names)
     else:
         list_id = list_of_session(first)
+    _check_one_list(rows, list_id)
     rows, others = shown_and_not(rows)
     if "items" in first:
         rows = [
@@ -248,6 +252,20 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
                 query_field="query",
             )
     return events
+
+
+def _check_one_list(rows: list[Row], list_id: str) -> None:
+    """Refuse rows of two lists that have one id."""
+    for name in ("query", "session", "user"):
+        told = {text(row.get(name), name, QUERIES) for row in rows}
+        if len(told) > 1:
+            one, other = sorted(map(repr, told))[:2]
+            raise NotAdapted(
+                "rows",
+                f"rows of list {list_id!r:.60} must have one {name}; got {one:.60} and "
+                f"{other:.60}: give each list an id, or take --session-join",
+                kind=QUERIES,
+            )
 
 
 def list_of_session(row: Row) -> str:

@@ -11,7 +11,7 @@ from rankstream.adapters.file_formats import FEATURES, LISTS, Role, roles_of
 from rankstream.wire.nearest_name import nearest
 
 _TIME = re.compile(
-    r"(?:^|[_\W])(?:at|ts|time|timestamp|date|datetime|when|day|ms)(?:$|[_\W])"
+    r"(?:^|[_\W])(?:at|ts|time|timestamp|date|datetime|moment|when|day|ms)(?:$|[_\W])"
     r"|(?:timestamp|datetime)$|(?-i:[a-z](?:At|Ts|Time|Date)$)",
     re.IGNORECASE,
 )
@@ -92,7 +92,7 @@ def _check(
     if table == LISTS:
         needed = _needed_of_lists(found, names, joins_sessions=joins_sessions)
     else:
-        needed = _needed_of_clicks(found, joins_sessions=joins_sessions)
+        needed = _needed_of_clicks(found, names, joins_sessions=joins_sessions)
     for name in needed:
         if name not in found:
             raise _missing(rows[name], name, names, path, found.values())
@@ -121,9 +121,11 @@ def _needed_of_lists(
     return needed
 
 
-def _needed_of_clicks(found: Mapping[str, str], *, joins_sessions: bool) -> list[str]:
+def _needed_of_clicks(
+    found: Mapping[str, str], names: Sequence[str], *, joins_sessions: bool
+) -> list[str]:
     needed = ["session"] if joins_sessions else ["impression"]
-    if joins_sessions and "clicked_at" not in found:
+    if "clicked_at" not in found and (joins_sessions or _has_time(found, names)):
         needed.append("at")
     if "position" not in found:
         needed.append("item")
@@ -149,11 +151,15 @@ def _missing(
     if not near and role.name == "at":
         near = next(filter(looks_like_time, free), "")
     among = ", ".join(names)
+    if not any(names):
+        return FileUnreadable(path, 1, "a table must begin with a head; it is empty")
     remedy = (
         f"did you mean {near!r:.60}? name it with --columns {role.name}={near:.60}"
         if near
         else f"name it with --columns {role.name}=COLUMN"
     )
+    if role.name == "item":
+        remedy += ", or items=COLUMN where a cell holds a whole list"
     return FileUnreadable(
         path,
         1,

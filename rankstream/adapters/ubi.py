@@ -95,7 +95,10 @@ def _list(
     ]
     at_ms = at_ms_of(fields.get("timestamp"), options.time_unit, kind=QUERIES)
     if not shown:
-        # A search without hits, or one that asked for facets only, showed no list.
+        # A search without hits, or one that asked for facets only, showed no list; what
+        # was seen of it may be one, and has its query.
+        if lists is not None and not lists.knows(list_id):
+            lists.seen.is_listed(list_id, asked, at_ms)
         return []
     user = text(fields.get("user_id"), "user_id", QUERIES)
     return listed(

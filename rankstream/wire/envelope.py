@@ -231,7 +231,8 @@ def _check(snapshot: Snapshot) -> None:
         and (snapshot.kind not in ("linear", CURVE)) == bool(snapshot.hidden)
     )
     sizes = [snapshot.n_features, *snapshot.hidden]
-    least = min(snapshot.epoch, snapshot.version, snapshot.parent_epoch)
+    numbers = snapshot.epoch, snapshot.version, snapshot.parent_epoch, snapshot.parent
+    least = min(numbers)
     if not is_known or min(sizes) < 1 or least < 0:
         raise SnapshotError(
             "shape",

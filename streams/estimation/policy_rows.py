@@ -7,6 +7,10 @@ from models.estimators.adaptivity import Basis
 from models.estimators.policy_comparison import PolicyComparison
 from streams.estimation.curve_replicates import CurveReplicates
 
+MOST_UNSEEN = 0.05
+"""Above this share of what could never be seen it is said in words, and nobody is
+called worse: what is not seen counts as not relevant."""
+
 CHOSEN = "policies were chosen from these clicks"
 
 
@@ -22,7 +26,8 @@ class PolicyRow(NamedTuple):
     unseen, largest_share
         See `models.estimators.policy_reward`.
     verdict
-        `better` or `worse` than the base where the interval of the difference says so.
+        `better` or `worse` than the base where the interval of the difference says so;
+        never `worse` above `MOST_UNSEEN`.
     reason
         Why there are no intervals; empty where there are.
     """
@@ -75,8 +80,14 @@ def rows_of(comparison: PolicyComparison, without: str) -> list[PolicyRow]:
             point.unsupported,
             point.largest_share,
             point.effective_clicks,
-            "better" if less > 0.0 else "worse" if more < 0.0 else "",
+            _verdict(less, more, point.unsupported),
             reason,
         )
         rows.append(row)
     return rows
+
+
+def _verdict(less: float, more: float, unseen: float) -> str:
+    if less > 0.0:
+        return "better"
+    return "worse" if more < 0.0 and unseen <= MOST_UNSEEN else ""

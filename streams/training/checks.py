@@ -148,7 +148,8 @@ class Checks(NamedTuple):
 
     def sources(self) -> str:
         """Whose lists it learns from."""
-        return ", ".join(map(repr, self.model.sources_of(self.name)))
+        names = self.model.sources_of(self.name)
+        return ", ".join(repr(name) if name else "no model" for name in names)
 
 
 def check_pointer(name: str, pointer: Pointer) -> None:

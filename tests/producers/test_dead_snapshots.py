@@ -38,6 +38,7 @@ def test_what_is_served_and_what_notes_it_is_not_dead() -> None:
     [
         (b"m/0.1000000000000000", BEYOND, "pointer"),
         (b"m", LAST, "pointer"),
+        (b"m", envelope(1, epoch=LARGEST_NUMBER), "pointer"),
         (b"m/follow", LAST, "pointer"),
         (b"m/0.2", envelope(1), "misplaced"),
         (b"m/0.1", b"garbage", "truncated"),

@@ -120,10 +120,16 @@ def opened_store(settings: Settings) -> Iterator[SnapshotStore]:
 
 
 def moment_of(at_ms: int | None) -> str:
-    """A time in UTC to the second; nothing where it is not known."""
+    """A time in UTC to the second; empty where it is not known, as it is beyond years.
+
+    Anybody who can write the topic may say any time.
+    """
     if at_ms is None:
         return ""
-    moment = datetime.datetime.fromtimestamp(at_ms / 1_000, datetime.UTC)
+    try:
+        moment = datetime.datetime.fromtimestamp(at_ms / 1_000, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms:,} ms since 1970"
     return moment.isoformat(timespec="seconds")
 
 

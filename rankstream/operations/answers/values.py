@@ -43,7 +43,12 @@ from streams.estimation.evaluation import (
     Question,
     evaluated,
 )
-from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
+from streams.estimation.policy_rows import (
+    MOST_UNSEEN,
+    PolicyRow,
+    no_interval,
+    rows_of,
+)
 from streams.estimation.valuation_basis import valuation_basis_of
 from streams.training.estimated_curve import bias_told
 from streams.training.known_curve import GIVEN
@@ -59,8 +64,8 @@ WEIGHTS: Mapping[str, Callable[[BiasCurve], RankWeights]] = MappingProxyType(
 """What an item at a rank is worth, by name."""
 
 
-MOST_UNSEEN = 0.05
-"""Above this share of what could never be seen it is said in words."""
+NOTHING_SEEN = 1.0 - 1e-9
+"""Above this share ids are likely to be others."""
 
 ONE_CLICK = 0.2
 """From this share of one click on it is said in words."""
@@ -360,7 +365,12 @@ def _left_out(found: Values) -> Iterator[str]:
 
 def support_of(row: PolicyRow, question: Question) -> Iterator[str]:
     """What must be known of one policy."""
-    if row.unseen > MOST_UNSEEN:
+    if row.unseen > NOTHING_SEEN:
+        yield (
+            f"none of the items of {row.name} was shown in lists of the same query: "
+            "name queries and items as `rankstream statistics show` does"
+        )
+    elif row.unseen > MOST_UNSEEN:
         yield (
             f"{row.unseen:.1%} of what {row.name} would show could never be seen: it "
             "counts as not relevant, so the figure is rather too low"

@@ -16,7 +16,9 @@ import pytest
 from producers.formats.adapted import Adapted
 from producers.formats.registry import format_of, read_events
 from producers.formats.source_file import FileUnreadable
+from producers.formats.tables import columns_by_role
 from rankstream.adapters.adapter import AdapterOptions
+from rankstream.adapters.file_formats import CLICKS as TABLE_OF_CLICKS
 from rankstream.wire.topics import CLICKS, QUERIES
 
 START_MS = 1_733_788_889_378
@@ -262,7 +264,8 @@ def test_a_list_that_cannot_be_one_is_a_dead_letter(tmp_path, row, code) -> None
     ("text", "words"),
     [
         ("a,b\n1,2\n", "a column impression must be there"),
-        ("", "a column impression must be there"),
+        ("", "a table must begin with a head; it is empty"),
+        ("impression,products,at\n", "item=COLUMN, or items=COLUMN where a cell holds"),
         ('impression,item,at\ni,"a,5', "readable to its end"),
         ('impression,item,at\ni,"a"x,5\n', "readable to its end"),
         (f"impression,item,at\ni,{'x' * 200_000},5\n", "readable to its end"),
@@ -276,6 +279,33 @@ def test_a_table_that_is_none_is_refused(tmp_path, text, words) -> None:
     path = table(tmp_path / "log.csv", text)
     with pytest.raises(FileUnreadable, match=words):
         decoded(path)
+
+
+def test_two_lists_of_one_id_are_never_one_list(tmp_path) -> None:
+    """A cell of all items is a list, and its repeat a duplicate; rows are refused."""
+    head = "impression,at,query,session,items"
+    rows = f"1,{START_MS},red,s1,a|b\n1,{START_MS + 9},blue,s2,c|d\n"
+    found = decoded(table(tmp_path / "lists.csv", f"{head}\n{rows}"))
+    assert [(each["query_id"], each["shown"]) for each in found] == [
+        ("red", ["a", "b"]), ("blue", ["c", "d"]),
+    ]  # fmt: skip
+    head = "impression,at,query,session,item"
+    rows = f"1,{START_MS},red,s1,a\n1,{START_MS},blue,s1,c\n2,{START_MS},red,s1,a\n"
+    refused, kept = decoded(table(tmp_path / "rows.csv", f"{head}\n{rows}"))
+    assert "rows: rows of list '1' must have one query; got 'blue' and 'red'" in (
+        refused["refusal"]
+    )
+    assert kept["impression_id"] == "2"
+
+
+def test_times_of_clicks_are_not_left_unread() -> None:
+    """Where a column seems to hold them it must be named; without one there is none."""
+    names, asked = ["page", "product", "clicked_moment"], {"impression": "page"}
+    asked["item"] = "product"
+    with pytest.raises(FileUnreadable, match="name it with --columns at=clicked_mom"):
+        columns_by_role(names, asked, Path("hits.csv"), TABLE_OF_CLICKS)
+    found = columns_by_role(names[:2], asked, Path("hits.csv"), TABLE_OF_CLICKS)
+    assert found == asked
 
 
 def test_a_named_column_must_be_there(tmp_path) -> None:

@@ -164,7 +164,7 @@ def test_a_query_without_hits_has_the_list_that_was_seen(hits: Document) -> None
     reader = Reader()
     (event,) = reader.lists(query(**hits), impression(1, "a", user_query=None))
     assert event["shown"] == ["a"]
-    assert event["query_id"] == ("l1" if hits else "Red")
+    assert event["query_id"] == "Red"
     assert reader.refused == []
 
 

@@ -19,9 +19,9 @@ def figures(low, high):
     )
 
 
-def comparison(low, high):
+def comparison(low, high, unseen=0.0):
     """Three policies whose differences lie there."""
-    points = (PolicyReward(1.0, 0.0, 0.1, 50.0),) * 3
+    points = (PolicyReward(1.0, unseen, 0.1, 50.0),) * 3
     rewards, naive = figures([0.9] * 3, [1.1] * 3), figures([0.9] * 3, [1.1] * 3)
     names = "logged", "one", "other"
     return PolicyComparison(names, points, rewards, figures(low, high), naive)
@@ -38,3 +38,12 @@ def test_a_policy_is_better_where_its_whole_interval_is(low, high, verdict):
     told = rows_of(comparison([0.0, low, 0.0], [0.0, high, 0.0]), "nobody knows")
     assert {row.verdict for row in told} == {""}
     assert all(math.isnan(row.low) and row.reason == "nobody knows" for row in told)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "verdicts"), [(0.04, ["worse", "better"]), (0.06, ["", "better"])]
+)
+def test_what_was_not_seen_makes_nobody_worse(unseen, verdicts):
+    """It counts as not relevant, so a difference is rather more than it says."""
+    found = comparison([0.0, -0.3, 0.1], [0.0, -0.1, 0.3], unseen)
+    assert [row.verdict for row in rows_of(found, "")][1:] == verdicts

@@ -33,8 +33,12 @@ from rankstream.operations.commands.statistics.tables import (
 )
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
+from rankstream.wire.nearest_name import nearest
 from rankstream.wire.routing import normalised_query
 from streams.statistics.keys import Counted, ScopeName
+
+MOST_NAMES = 10_000
+"""Among so many queries the nearest one is looked for."""
 
 
 def show(source: CountedLog, arguments: argparse.Namespace) -> int:
@@ -46,9 +50,12 @@ def show(source: CountedLog, arguments: argparse.Namespace) -> int:
     n_headless = statistics.n_headless(query)
     missing = missing_label(n_headless, "head of a scope", "heads of scopes")
     if not scopes:
+        known = {name.query for name in statistics.scopes()}
+        near = nearest(query, sorted(known)) if len(known) <= MOST_NAMES else ""
+        meant = f": did you mean {near!r:.60}? Else" if near else ";"
         return nothing(
-            f"no closed list of the query {query!r}; lists count when their click "
-            f"window has passed (`statistics list`){left and '; '}{left}"
+            f"no closed list of the query {query!r}{meant} lists count when their "
+            f"click window has passed (`statistics list`){left and '; '}{left}"
             f"{missing and '; '}{missing}"
         )
     settings = statistics.counted[0] if statistics.counted else None

@@ -292,8 +292,9 @@ def test_two_lists_of_one_id_are_never_one_list(tmp_path) -> None:
     head = "impression,at,query,session,item"
     rows = f"1,{START_MS},red,s1,a\n1,{START_MS},blue,s1,c\n2,{START_MS},red,s1,a\n"
     refused, kept = decoded(table(tmp_path / "rows.csv", f"{head}\n{rows}"))
-    assert "rows: rows of list '1' must have one query; got 'blue' and 'red'" in (
-        refused["refusal"]
+    assert (
+        "rows: rows of list '1' must have one query; got 'blue' and 'red'"
+        in (refused["refusal"])
     )
     assert kept["impression_id"] == "2"
 

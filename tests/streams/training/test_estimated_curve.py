@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from models.bias.examination import estimate_examination
+from models.bias.position_alone import TrustTest
 from models.estimators.splits import Shares
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
@@ -11,7 +12,8 @@ from streams.fold.statistics_fold import StatisticsFold
 from streams.native.closed_impressions import closed_of
 from streams.statistics.reader import Statistics
 from streams.training import curve_views as module
-from streams.training.estimated_curve import CHOSEN, estimated_curve
+from streams.training import estimated_curve as curve_module
+from streams.training.estimated_curve import CHOSEN, bias_told, estimated_curve
 from tests.event_factory import impression
 from tests.streams.training.test_item_tables import cut
 
@@ -170,3 +172,42 @@ def test_too_few_groups_are_taken_together():
     assert found.source == "estimated from all clicks, as 5 groups cannot be split"
     assert found.groups == (0, 1, 2, 3, 4)
     assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
+
+
+def as_told(monkeypatch, source="of the validation groups", **how):
+    """What is said, and lists by item that were tested, if any were."""
+    tested = []
+
+    def test(views, rng, *, n_ranks):
+        del rng, n_ranks
+        tested.append(int(views.shown.sum()))
+        return TrustTest(np.nan, 0, np.nan, 1.0, "it was tested")
+
+    monkeypatch.setattr(curve_module, "trust_test", test)
+    statistics = how.pop("statistics", STATISTICS)
+    return bias_told(statistics.columns(), (2, 3), source, **how), tested
+
+
+def test_policies_that_were_chosen_from_the_clicks_are_not_tested(monkeypatch):
+    """A test would see the choice, and call it trust."""
+    said, tested = as_told(monkeypatch, f"{CHOSEN}, all groups")
+    assert said.endswith(curve_module.CHOSEN_FROM_CLICKS)
+    assert tested == []
+    assert bias_told(STATISTICS.columns(), (), "") == ""
+
+
+def test_all_items_are_tested_of_the_lists_that_the_curve_is_from(monkeypatch):
+    """Those without a click too: they had no luck, which tells of their ranks."""
+    clicked = statistics_of(600, 60, 5, clicking=(2,))
+    said, tested = as_told(monkeypatch, statistics=clicked)
+    assert said.endswith("it was tested")
+    shown = {}
+    for chunk in clicked.columns():
+        for i in np.flatnonzero(np.isin(chunk.group, (2, 3))).tolist():
+            item = chunk.names[chunk.scope[i]].query, int(chunk.item[i])
+            own = shown.setdefault(item, [0, 0])
+            own[0] += int(chunk.shown[i])
+            own[1] += int(chunk.by_class[0, i])
+    assert sum(n for n, clicks in shown.values() if clicks) < tested[0]
+    _, of_one = as_told(monkeypatch, statistics=clicked, takes=lambda x: x == "v0")
+    assert 0 < of_one[0] < tested[0]

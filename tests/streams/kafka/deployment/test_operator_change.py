@@ -207,7 +207,7 @@ def test_a_trainer_and_an_operator_never_both_write() -> None:
         seen.add(tuple(each.what for each in past(world)))
     assert (TRAINED, ROLLED_BACK) in seen
     assert (TRAINED, ROLLED_BACK, TRAINED) in seen | {(TRAINED, ROLLED_BACK, TRAINED)}
-    assert all(whats.count(ROLLED_BACK) <= 1 for whats in seen)
+    assert all(kinds.count(ROLLED_BACK) <= 1 for kinds in seen)
 
 
 def test_another_version_than_was_seen_is_refused_with_the_one_that_is() -> None:

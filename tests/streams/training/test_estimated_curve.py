@@ -201,7 +201,7 @@ def test_all_items_are_tested_of_the_lists_that_the_curve_is_from(monkeypatch):
     clicked = statistics_of(600, 60, 5, clicking=(2,))
     said, tested = as_told(monkeypatch, statistics=clicked)
     assert said.endswith("it was tested")
-    shown = {}
+    shown: dict[tuple[str, int], list[int]] = {}
     for chunk in clicked.columns():
         for i in np.flatnonzero(np.isin(chunk.group, (2, 3))).tolist():
             item = chunk.names[chunk.scope[i]].query, int(chunk.item[i])

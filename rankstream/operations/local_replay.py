@@ -72,6 +72,18 @@ class LocalReplay:
         told = ", ".join(f"{n:,} {name}" for name, n in lost)
         return f"not applied: {told}; `rankstream validate` says why, event by event"
 
+    def lacks(self) -> str:
+        """What was sent and never applied, so that nothing can be told; else empty."""
+        found = dict(self.outcomes())
+        if not any(found[name] for name in LOST):
+            return ""
+        if not found["impressions applied"]:
+            return "list"
+        lost_clicks = found["orphan"] + sum(
+            n for (topic, _), n in self.letters.items() if topic == dead_letters(CLICKS)
+        )
+        return "click" if lost_clicks and not found["clicks applied"] else ""
+
     def _look(self, output: Output) -> None:
         if output.topic in _LETTERS:
             codes = [content for name, content in output.headers if name == _CODE]

@@ -41,7 +41,8 @@ examples:
 
 Documents of other systems that cannot be adapted are sent too, and become dead
 letters with the reason (docs/adapters.md). At the end stands what became dead
-letters or late; --strict makes that the exit status 1.
+letters or late; --strict makes that the exit status 1. With --local it is 1 too where
+no list, or no click of those that were sent, was applied.
 
 Events are sorted by time, on disk where memory does not hold them. Ctrl-C waits
 until Kafka has acknowledged what was sent, and says how much that is.

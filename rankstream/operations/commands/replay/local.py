@@ -45,10 +45,12 @@ def replay_events(
     _conclude(local, line, "events", arguments.out)
     if arguments.out is not None:
         Console().print(NOT_COUNTED_AGAIN, highlight=False)
-    lost = local.told_of_lost()
+    lost, lacks = local.told_of_lost(), local.lacks()
     if lost:
         tell(lost)
-    return 1 if lost and arguments.strict else 0
+    if lacks:
+        tell(f"no {lacks} was applied: what was counted tells nothing")
+    return 1 if lacks or (lost and arguments.strict) else 0
 
 
 def replay_dump(

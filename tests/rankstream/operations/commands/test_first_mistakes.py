@@ -60,6 +60,20 @@ def test_an_empty_file_is_told_where_to_look(
     )
 
 
+@pytest.mark.parametrize(("place", "lacks"), [(0, "list"), (1, "click")])
+def test_a_replay_that_tells_nothing_does_not_pass(
+    place: int, lacks: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of places from 0 no list is applied; of other items no click."""
+    lists, clicks = tmp_path / "lists.csv", tmp_path / "clicks.csv"
+    at_ms = 1_790_000_000_000
+    lists.write_text(f"impression,at,query,item,position\nl1,{at_ms},q,a,{place}\n")
+    clicks.write_text(f"impression,item,clicked_at\nl1,other,{at_ms + 5}\n")
+    files = ["--queries", str(lists), "--clicks", str(clicks), "--format", "csv"]
+    assert main(["replay", "--local", *files]) == 1
+    assert f"no {lacks} was applied: what was counted tells" in capsys.readouterr().err
+
+
 def test_ctrl_c_ends_a_wait_for_a_dead_redis() -> None:
     """Which was told of before."""
     told = {"RANKSTREAM_REDIS__URL": '"redis://127.0.0.1:1/0"'}

@@ -193,7 +193,7 @@ def _details(run: RunRecord) -> dict[str, str]:
         else f"{_reward(run)}, from selection groups; a point without interval",
         "examination by rank": " ".join(map(_short, curve.alpha)),
         "from": curve.source,
-        "known well": curve.warning or ("yes" if curve.groups else "-"),
+        "known well": curve.warning or _known_well(curve),
         "scale, temperature": f"{run.scale:.5g}, {run.temperature:g}",
         "least exposure": f"{run.least_exposure:.3g}",
         "largest loss": _fall(run),
@@ -206,6 +206,12 @@ def _details(run: RunRecord) -> dict[str, str]:
         ),
         "sha256": run.sha256.hex(),
     }
+
+
+def _known_well(curve: CurveUsed) -> str:
+    if not curve.groups:
+        return "-"
+    return "yes; points, `rankstream statistics show` prints their intervals"
 
 
 def _curves_of(runs: Sequence[RunRecord]) -> list[str]:

@@ -17,6 +17,7 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
+from rankstream.wire.changes import change_key
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError
 from rankstream.wire.topics import INTERACTIONS, SNAPSHOTS
@@ -92,7 +93,7 @@ def _snapshots(settings: Settings, model: str) -> dict[Pointer, Snapshot]:
     found = (
         decode_snapshot(value)
         for key, value in values.items()
-        if not is_deployment(key, value)
+        if not (is_deployment(key, value) or change_key(key, value))
     )
     return {pointer_of(each): each for each in found if each.model == model}
 

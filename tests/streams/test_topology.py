@@ -48,6 +48,7 @@ COMMANDS_WRITE = {
     SNAPSHOTS: (
         "rankstream snapshots rollback",
         "rankstream snapshots follow",
+        "rankstream snapshots promote",
         "rankstream snapshots repair",
     ),
     EXPERIMENTS: ("rankstream experiments publish",),
@@ -61,6 +62,7 @@ COMMANDS_READ = {
     TRAINING: (*COMMANDS_WRITE[TRAINING], "rankstream monitor"),
     SNAPSHOTS: (
         *COMMANDS_WRITE[SNAPSHOTS],
+        "rankstream snapshots history",
         "rankstream statistics",
         "rankstream evaluate",
         "rankstream intervene",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from rankstream.configuration.models import ONLINE
 from rankstream.deployment_rules import check_room
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -125,7 +126,8 @@ def check_seen(settings: Settings, wanted: Wanted, records: ModelRecords) -> Non
         return
     now = pointer_of(newest)
     model = settings.models.get(name)
-    moves = model is not None and model.versions == "online"
+    # Of what no settings name nobody knows; it may learn online.
+    moves = model.versions == ONLINE if model else name not in settings.curves
     if now == seen or (moves and now.epoch == seen.epoch):
         return
     last = records.history.last(name)

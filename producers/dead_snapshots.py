@@ -25,8 +25,6 @@ OTHERS_REASONS = frozenset({"schema", "shape"})
 LEAST_ROOM = 1_000_000
 """Versions that must be possible after one, for somebody to have made it."""
 
-LAST = "after a version there must be room for others; got {}, the last there can be"
-
 
 class DeadRecord(NamedTuple):
     """The last record of its key, where nobody can serve it.
@@ -85,7 +83,10 @@ def dead_among(records: Iterable[Record], model: str = "") -> list[DeadRecord]:
         try:
             place = pointer_of(decode_record(key, value))
             if max(place) > LARGEST_NUMBER - LEAST_ROOM:
-                raise SnapshotError("pointer", LAST.format(place))
+                raise SnapshotError(
+                    "pointer",
+                    f"after a version there must be room for others; got {place}",
+                )
             good[key] = value, place
         except SnapshotError as error:
             before = good.get(key, (None, None))

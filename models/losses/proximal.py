@@ -90,8 +90,10 @@ def proximal(  # noqa: PLR0913  what all losses take, and what this one needs
     parents : [n_items]
         Expected weight of each item's rank under the parent, as `rank_weights` gives;
         where none are given the parent is the policy of `scores`, as before any step.
-    worths, ratio
-        See `compiled_proximal`.
+    worths : [n_ranks]
+        As those of `compiled_proximal`.
+    ratio
+        As that.
 
     Examples
     --------

@@ -87,9 +87,14 @@ def bounded_step(
 
 
 def between(parent: Floats, trained: Floats, step: float) -> Floats:
-    """Weights on the way, as float32 numbers.
+    """Weights on the way, as float32 numbers, [n_parameters].
 
-    `parent`, `trained` and the result [n_parameters].
+    Parameters
+    ----------
+    parent, trained : [n_parameters]
+        Where the way begins and ends.
+    step
+        In [0, 1].
     """
     found = parent + step * (trained - parent)
     return np.asarray(found.astype(np.float32).astype(np.float64))

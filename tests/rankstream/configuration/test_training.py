@@ -119,7 +119,7 @@ def loaded(
         ),
         (
             MODEL + "versions = 'promised'",
-            "models.m.versions must be one of ['online', 'trained']; got 'promised'",
+            "versions must be one of ['online', 'trained', 'promoted']; got 'promised'",
         ),
         (
             CURVE + TRAINED + "curve = 'd'",

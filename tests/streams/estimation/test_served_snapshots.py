@@ -26,7 +26,8 @@ def version(number: int, **fields: Any) -> tuple[bytes, bytes]:
 
 def newest(number: int, **fields: Any) -> tuple[bytes, bytes]:
     """A version under the key of its model, as of what was trained."""
-    return b"m", envelope(number, **{"groups": [0, 1], **fields})
+    named = {"groups": [0, 1], "intervention": f"m@0.{number}"}
+    return b"m", envelope(number, **(named | fields))
 
 
 def test_the_last_version_of_each_model_is_served() -> None:

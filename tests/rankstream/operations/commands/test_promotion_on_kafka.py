@@ -134,7 +134,9 @@ def test_a_version_goes_out_on_evidence_alone(
 
 @pytest.mark.broker
 def test_what_is_no_longer_served_is_refused_in_words(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
+    shop: Shop,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Who saw another version, who gives no reason, who names another model."""
     if shop.store.standing(["search"])["search"] == Pointer(0, 0):
@@ -161,6 +163,7 @@ def test_what_is_no_longer_served_is_refused_in_words(
     assert forced["evidence"] == {"from": "flipped@0.10000", "forced": True}
     assert (forced["why"], back_again["why"]) == ("a rehearsal", "clicks fell")
     assert (back_again["what"], back_again["version"]) == ("rolled back", "3.10000")
+    monkeypatch.setenv("COLUMNS", "240")
     assert shop.run("history", "search") == 0
     shown = capsys.readouterr().out
     assert "a rehearsal; from flipped@0.10000; by force" in " ".join(shown.split())
@@ -194,14 +197,15 @@ def test_kills_leave_the_old_version_or_the_new_one_with_its_row(
         process.join(seconds)
         process.kill()
         process.join()
+        assert seconds is not None or process.exitcode == 0
         return time.monotonic() - begun_s
 
     took_s = max(killed_after(None) for _ in range(2))
     n_changes = len(shop.past(capsys))
     n_made = 0
-    for delay_s in rng.uniform(0.1 * took_s, took_s, N_KILLS):
+    for share in rng.uniform(0.5, 1.0, N_KILLS):
         before = shop.store.standing(["search"])["search"]
-        killed_after(delay_s)
+        killed_after(share * took_s)
         rows = shop.past(capsys)
         n_new = len(rows) - n_changes
         assert n_new in (0, 1)
@@ -210,6 +214,8 @@ def test_kills_leave_the_old_version_or_the_new_one_with_its_row(
         # What was committed and not told to Redis is brought there by the publisher.
         until(lambda at=wanted: shop.store.standing(["search"])["search"] == at)
         n_changes, n_made = len(rows), n_made + n_new
+        # Near the moment that it takes, however busy the machine is.
+        took_s *= 0.8 if n_new else 1.3
     assert 0 < n_made < N_KILLS
 
 

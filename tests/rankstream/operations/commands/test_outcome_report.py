@@ -71,7 +71,8 @@ def test_what_is_not_judged_yet_is_no_clean_end(outcomes: Outcomes, says: str) -
     [
         (QUERY + CLICK, ["--strict"], 0),
         (QUERY + CLICK + CLICK, ["--strict"], 0),
-        (QUERY + CLICK.replace(": 1}", ": 0}"), [], 0),
+        (QUERY + CLICK + CLICK.replace(": 1}", ": 0}"), [], 0),
+        (QUERY + CLICK.replace(": 1}", ": 0}"), [], 1),
         (QUERY + CLICK.replace(": 1}", ": 0}"), ["--strict"], 1),
         (QUERY + CLICK.replace(": 1}", ": 2}"), ["--strict"], 1),
         (QUERY + CLICK.replace("l1", "l2"), ["--strict", "--option", "query=id"], 1),
@@ -89,7 +90,10 @@ def test_strict_makes_a_loss_the_status_of_a_local_replay(
     words: list[str],
     status: int,
 ) -> None:
-    """Refused, not shown, without a list or late; a repeat is no loss."""
+    """Refused, not shown, without a list or late; a repeat is no loss.
+
+    Where no click was applied at all it is so without being asked.
+    """
     path = tmp_path / "log.ndjson"
     path.write_text(content)
 

@@ -86,6 +86,10 @@ class SentRecords:
             for start, end in zip(starts[first:], ends[first:], strict=True)
         )
 
+    def starts(self) -> dict[tuple[str, int], int]:
+        """The offset of the first record of each partition that has any."""
+        return {place: starts[0] for place, (starts, _) in self._runs.items()}
+
     def ends(self) -> dict[tuple[str, int], int]:
         """The offset after the last record of each partition that has any."""
         return {place: ends[-1] for place, (_, ends) in self._runs.items()}

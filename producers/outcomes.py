@@ -17,6 +17,7 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, LATE, dead_letters, worker_group
 
 LOOK_EVERY_S = 0.5
+BEGUN_EVERY_S = 0.1
 
 STANDING_S = 20.0
 """How long workers may stand still before they are no longer waited for.
@@ -92,6 +93,39 @@ class OutcomeWatch:
                 topic: {each: end for each, (_, end) in reader.bounds(topic).items()}
                 for topic in self._topics
             }
+
+    def await_begun(self, sent: SentRecords, *, is_thorough: bool) -> bool:
+        """Wait until ingestion has read something of what each partition was sent.
+
+        An end closes the windows of its source. Where all others are idle, or ended
+        with a replay before, that is the time of all: what they are yet to bring would
+        be late. A source that was read holds time until its own end.
+
+        Returns
+        -------
+        bool
+            False where nobody ever read, or readers stand still, or a stop was asked.
+        """
+        firsts = sent.starts()
+        began_s, before = time.monotonic(), None
+        patience_s = STANDING_S if is_thorough else PATIENCE_S
+        with TopicReader(self._settings, is_stopped=self._is_stopped) as reader:
+            while True:
+                read = {
+                    (source, each): offset
+                    for source in SOURCES
+                    for each, offset in self._read(
+                        reader, "ingest", source, _partitions(firsts, source)
+                    ).items()
+                }
+                if all(read.get(place, 0) > first for place, first in firsts.items()):
+                    return True
+                now_s = time.monotonic()
+                if read != before:
+                    before, began_s = read, now_s
+                if not read or now_s - began_s >= patience_s or self._is_stopped():
+                    return False
+                time.sleep(BEGUN_EVERY_S)
 
     def outcomes(
         self,
@@ -182,8 +216,8 @@ class OutcomeWatch:
         return reader.records(topic, self._starts[topic], ends)
 
 
-def _partitions(ends: Iterable[tuple[str, int]], source: str) -> list[int]:
-    return [partition for topic, partition in ends if topic == source]
+def _partitions(places: Iterable[tuple[str, int]], source: str) -> list[int]:
+    return [partition for topic, partition in places if topic == source]
 
 
 def _count(

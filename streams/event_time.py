@@ -192,6 +192,9 @@ class SourceClock:
         # Earlier layouts lack the last of these, or both.
         self._seen_ms, self._held_until_ms = (*times, 0, 0)[:2]
         self._appended_ms = self._seen_ms
+        # What came meanwhile may be read of another source first, with its end, which
+        # must not make late what this one has: it holds time until it is heard.
+        self._state = ACTIVE
         self.plausible.restore(plausible)
 
     def _hold(self, appended_ms: int) -> None:

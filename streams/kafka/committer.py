@@ -258,11 +258,13 @@ class Committer:
         opened, start = self._resume(position), start_of(position)
         # Nothing was heard of its end, whatever the state says.
         self.stage.tick(at_end_ms=0)
-        if position is not found:
+        is_new = position is not found
+        # What a stage says before its first record; one that is behind said it before.
+        outputs = [] if opened is Event.OPENED_BEHIND else self.stage.outputs()
+        if is_new or outputs:
             # Before anything is read, and so before the group commits anything.
-            # What a stage says before its first record goes with it.
-            outputs = self.stage.outputs()
-            await self._write(self._taken(outputs, 0, is_checkpoint=True))
+            is_checkpoint = is_new or self.kind.state_always
+            await self._write(self._taken(outputs, 0, is_checkpoint=is_checkpoint))
         # Partitions of a process checkpoint one after another, not all at once.
         share = self.partition / max(1, source.n_partitions)
         self._checkpoint_at_s = time.monotonic() - self._delivery.state_s * share

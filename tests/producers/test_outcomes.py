@@ -131,6 +131,24 @@ def soon(monkeypatch):
 
 
 @pytest.mark.usefixtures("soon")
+def test_an_end_waits_until_each_partition_was_begun(settings, sent):
+    """The first of what was sent is enough; nobody there, or nobody moves, is too."""
+    watch, records = sent
+    assert not watch.await_begun(records, is_thorough=True)  # nobody ever read
+    starts = records.starts()
+    assert len(starts) > 1
+    read_up_to(settings, starts)
+    assert not watch.await_begun(records, is_thorough=True)  # what others sent before
+    begun = {place: start + 1 for place, start in starts.items()}
+    last = max(begun)
+    read_up_to(settings, {each: end for each, end in begun.items() if each != last})
+    later = threading.Timer(1.0, read_up_to, (settings, {last: begun[last]}))
+    later.start()
+    assert watch.await_begun(records, is_thorough=True)
+    later.join()
+
+
+@pytest.mark.usefixtures("soon")
 def test_what_ingestion_has_not_read_is_counted(settings, sent):
     """It stands still, so it is not waited for without end."""
     watch, records = sent

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, LETTERS_FACTOR
 from rankstream.wire.events import (
+    ACTIVE,
     ENDED,
     Click,
     Frontier,
@@ -288,6 +289,21 @@ def test_an_end_record_passes_every_window() -> None:
 
     assert {(f.at_ms, f.state) for f in frontiers} == {(NOW_MS + 330_001, ENDED)}
     assert ingest.counters()["consumed"] == 1
+
+
+def test_a_source_that_had_ended_holds_time_once_it_is_taken_over() -> None:
+    """Another that ends first would make late what came to this one meanwhile."""
+    ingest = stage()
+    ingest.fold(record(json.dumps(query("i1")).encode()))
+    ingest.fold(record(b"", headers=(END_HEADER,)))
+    ingest.outputs()
+    taken_over = stage()
+    taken_over.restore(ingest.changes())
+    taken_over.tick(at_end_ms=0)
+
+    frontiers = [e for e in elements(taken_over.outputs()) if isinstance(e, Frontier)]
+
+    assert {(f.at_ms, f.state) for f in frontiers} == {(NOW_MS + 330_001, ACTIVE)}
 
 
 @pytest.mark.parametrize("value", [b'{"a": 1}', b"[1, 2]", b"", None])

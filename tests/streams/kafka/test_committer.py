@@ -12,6 +12,7 @@ from streams.kafka.backlog import FULL_BYTES
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event, State
 from streams.kafka.state.resume_position import StateRefused
+from streams.stage import Output
 from tests.streams.kafka.memory_log import (
     FIRST,
     KIND,
@@ -23,7 +24,7 @@ from tests.streams.kafka.memory_log import (
     committer_on,
     numbered,
 )
-from tests.streams.kafka.toy import STATE
+from tests.streams.kafka.toy import OUT, STATE, Toy
 
 EVERY_RECORD = Settings(delivery=DeliverySettings(state_records=1))
 
@@ -91,6 +92,44 @@ def test_a_state_of_an_earlier_version_becomes_one_of_this(
         monkeypatch.undo()
         with pytest.raises(StateRefused, match="must be of version"):
             await opened(topics)
+
+    run(body())
+
+
+def test_what_a_stage_says_once_it_is_restored_is_written_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ingestion says so that a source that had ended is read again."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        folded(committer, 10)
+        await committer.commit_last()
+        said = Output(OUT, 0, None, b"restored")
+        monkeypatch.setattr(Toy, "outputs", lambda _: [said])
+        committer = await opened(topics)
+        assert topics.outputs[-1] == said
+        assert topics.committed == 11
+        assert committer.committed == topics.position.offset == 10
+
+    run(body())
+
+
+def test_what_a_stage_says_that_is_behind_was_said_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It folds again up to its position first."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        folded(committer, 10)
+        await committer.commit()
+        n_outputs = len(topics.outputs)
+        monkeypatch.setattr(Toy, "outputs", lambda _: [Output(OUT, 0, None, b"")])
+        assert state_of(await opened(topics)) is State.REPLAYING
+        assert len(topics.outputs) == n_outputs
 
     run(body())
 

@@ -45,6 +45,15 @@ class OutcomeReport:
             # Who may only write may not see what became of it.
             self._unreadable = str(error)
 
+    def await_begun(self, sent: SentRecords) -> None:
+        """Wait, before a sender says that it ends, until workers have begun with it."""
+        if self._watch is None:
+            return
+        try:
+            self._watch.await_begun(sent, is_thorough=self._is_strict)
+        except TopicUnreadable as error:
+            self._unreadable = str(error)
+
     def conclude(self, sent: SentRecords, newest_click_ms: int | None) -> int:
         """Tell, on standard error; the exit status, 0 or 1.
 

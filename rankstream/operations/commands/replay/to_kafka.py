@@ -60,14 +60,15 @@ def send(
             )
             producer.flush(GRACE_S if stop.asked else None)
             line.show(skip + producer.acknowledged + producer.refused)
-        unknown = producer.unanswered()
+        rate, unknown = line.mean_rate(), producer.unanswered()
         is_complete = state.is_complete and not unknown
         if is_complete and not arguments.no_end:
+            report.await_begun(producer.sent)
             producer.end()
     finally:
         progress.save(skip + producer.settled(), is_complete=is_complete)
         producer.close()
-    return _conclude(state, producer, unknown, line) or report.conclude(
+    return _conclude(state, producer, unknown, rate) or report.conclude(
         producer.sent, state.newest_click_ms
     )
 
@@ -124,11 +125,10 @@ def _look_at_target(
 
 
 def _conclude(
-    state: Replayed, producer: EventProducer, unknown: int, line: ProgressLine
+    state: Replayed, producer: EventProducer, unknown: int, rate: float
 ) -> int:
     tell(
-        f"{counted(producer.acknowledged, 'event')} acknowledged, "
-        f"{line.mean_rate():,.0f} a second"
+        f"{counted(producer.acknowledged, 'event')} acknowledged, {rate:,.0f} a second"
     )
     if producer.refused:
         tell(f"{counted(producer.refused, 'event')} refused; {state.first_refused}")

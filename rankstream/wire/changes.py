@@ -29,6 +29,19 @@ PROMOTED = "promoted"
 LOOKED = "looked"
 """Evidence was looked at, and what is served stays: looks are counted by it."""
 
+CANARY = "canary"
+"""A share of sessions is served a version now, or a larger one; `version` is that of
+the canary, and what all others are served stays."""
+
+WITHDRAWN = "canary withdrawn"
+"""It is worse for sure, or an operator took it back: all are served what was served."""
+
+UNDECIDED = "canary undecided"
+"""It ended by what was planned, without a verdict; all are served what was served."""
+
+STAY = frozenset({LOOKED, CANARY, WITHDRAWN, UNDECIDED})
+"""What is served of all sessions that are in no canary stays."""
+
 MOST_WORDS = 1_000
 """Characters of a reason, and of a name."""
 
@@ -49,7 +62,8 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     what
         One of the words of this module.
     version
-        EPOCH.VERSION that is served by it; of a look that which is served still.
+        EPOCH.VERSION that is served by it; of a look that which is served still, of a
+        canary its own.
     before
         EPOCH.VERSION that was served until then; empty of the first.
     by, why
@@ -136,15 +150,15 @@ class History:
         return max(self.changes.get(model, {}), default=0) + 1
 
     def last(self, model: str) -> Change | None:
-        """The last change of a model that can be read, without looks."""
+        """The last change that can be read of what is served of a model."""
         known = sorted(self.changes.get(model, {}).items(), reverse=True)
-        return next((x for _, x in known if x and x.what != LOOKED), None)
+        return next((x for _, x in known if x and x.what not in STAY), None)
 
     def n_looks(self, model: str) -> int:
         """Looks at evidence since the last change of what is served."""
         n = 0
         for _, change in sorted(self.changes.get(model, {}).items(), reverse=True):
-            if change is None or change.what != LOOKED:
+            if change is None or change.what not in STAY:
                 break
-            n += 1
+            n += change.what == LOOKED
         return n

@@ -102,6 +102,11 @@ class Settings(Section, frozen=True):
         return {k: x for k, x in self.models.items() if x.versions == TRAINED}
 
     @property
+    def deployed(self) -> dict[str, ModelSettings]:
+        """Models whose versions are deployed one by one: trained or promoted."""
+        return {k: x for k, x in self.models.items() if x.versions != ONLINE}
+
+    @property
     def schedules(self) -> dict[str, Schedule]:
         """When the role `train` makes what, by name; curves first, as others take them.
 
@@ -201,8 +206,7 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from limits_faults(settings.limits)
     yield from statistics_faults(settings.statistics)
     for name, model in settings.models.items():
-        n_groups = settings.statistics.groups
-        yield from model_faults(name, model, settings.kafka, n_groups)
+        yield from model_faults(name, model, settings.kafka, settings.statistics)
     yield from curve_faults(settings.curves, settings.models, settings.experiments)
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment)

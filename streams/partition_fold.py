@@ -9,6 +9,7 @@ nothing of, `since` of the row stays.
 from collections.abc import Iterable
 
 from rankstream.settings import Settings
+from streams.comparisons.canary_lists import CanaryLists
 from streams.comparisons.intervention_lists import trained_of
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.candidates_fold import CandidatesFold
@@ -34,9 +35,16 @@ def consumers_of(settings: Settings, partition: int) -> tuple[Consumer, ...]:
     statistics = StatisticsFold(
         settings.limits, settings.statistics, keep_ms, partition
     )
+    deployed = [*settings.deployed]
+    preferences = PreferencesFold(
+        settings.experiments,
+        partition,
+        trained_of(settings),
+        CanaryLists(deployed, settings, partition) if deployed else None,
+    )
     return (
         statistics,
-        PreferencesFold(settings.experiments, partition, trained_of(settings)),
+        preferences,
         CandidatesFold(partition, keep_ms, statistics.has_set),
     )
 

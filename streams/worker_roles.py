@@ -86,13 +86,13 @@ _STAGES_LOAD = "streams.kafka.status.status_page", "streams.kafka.app"
 
 
 def _is_evaluating(settings: Settings) -> bool:
-    return bool(settings.experiments or settings.trained)
+    return bool(settings.experiments or settings.deployed)
 
 
 def _is_training(settings: Settings) -> bool:
     models = settings.models.values()
     is_valued = settings.train.value_every_s and any(x.logs_candidates for x in models)
-    return bool(is_valued or settings.schedules)
+    return bool(is_valued or settings.schedules or settings.deployed)
 
 
 def _has_sources(settings: Settings) -> bool:
@@ -133,10 +133,10 @@ ROLES = {
         ),
         Role(
             "train",
-            "interventions, curves and values of policies, where there are any",
+            "interventions, curves, canaries and values, where there are any",
             5,
             _train,
-            (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),
+            (STATISTICS, CANDIDATES, PREFERENCES, SNAPSHOTS, TRAINING),
             (SNAPSHOTS, TRAINING, EVALUATIONS),
             _is_training,
         ),

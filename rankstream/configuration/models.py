@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rankstream.configuration.canary import CanarySettings, canary_faults
 from rankstream.configuration.cluster import KafkaSettings
+from rankstream.configuration.counting import StatisticsSettings
 from rankstream.configuration.section import Fault, PositiveFloat, Section
 from rankstream.configuration.training import (
     TrainingSettings,
@@ -57,7 +59,8 @@ class ModelSettings(Section, frozen=True):
     With `log_candidates` rankers log the features of all candidates. `learns_from`
     names models whose lists it learns from, with none its own; `learns_from_groups` the
     groups of the statistics whose lists it learns online from, with none all: what it
-    learns can be judged on the others.
+    learns can be judged on the others. With a `canary` versions go out to a share of
+    sessions first.
     """
 
     features: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -75,6 +78,7 @@ class ModelSettings(Section, frozen=True):
     learns_from: list[str] = []
     learns_from_groups: list[int] = []
     training: TrainingSettings = TrainingSettings()
+    canary: CanarySettings | None = None
 
     @property
     def logs_candidates(self) -> bool:
@@ -87,20 +91,18 @@ class ModelSettings(Section, frozen=True):
 
 
 def model_faults(
-    name: str, model: ModelSettings, kafka: KafkaSettings, n_groups: int
+    name: str,
+    model: ModelSettings,
+    kafka: KafkaSettings,
+    statistics: StatisticsSettings,
 ) -> Iterator[Fault]:
-    """Each setting of the model of a name that cannot be so.
-
-    Parameters
-    ----------
-    n_groups
-        `statistics.groups`.
-    """
+    """Each setting of the model of a name that cannot be so."""
     place = f"models.{name}"
     yield from _of_form(place, model)
     yield from _of_learner(place, model)
     yield from _of_sources(f"{place}.learns_from", model, kafka)
-    yield from _of_groups(f"{place}.learns_from_groups", model, n_groups)
+    yield from _of_groups(f"{place}.learns_from_groups", model, statistics.groups)
+    yield from _of_canary(f"{place}.canary", model, statistics)
     yield from _of_training(f"{place}.training", model)
 
 
@@ -175,6 +177,22 @@ def _of_training(setting: str, model: ModelSettings) -> Iterator[Fault]:
             f"{setting} must be set where versions are 'trained' only; got it with "
             f"{model.versions!r}: take it out, or set versions = 'trained'",
         )
+
+
+def _of_canary(
+    setting: str, model: ModelSettings, statistics: StatisticsSettings
+) -> Iterator[Fault]:
+    if model.canary is None:
+        return
+    if model.versions == ONLINE:
+        yield (
+            setting,
+            f"{setting} must be left out where versions are {ONLINE!r}, as each list "
+            "makes another one: take it out, or set versions = 'promoted' and promote "
+            "from this model under another name",
+        )
+    others = [each for each in statistics.classes() if each != statistics.reward]
+    yield from canary_faults(setting, model.canary, others)
 
 
 def _of_groups(setting: str, model: ModelSettings, n_groups: int) -> Iterator[Fault]:

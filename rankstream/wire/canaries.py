@@ -24,6 +24,9 @@ SCHEMA = 1
 FIELD = "canary"
 """The field of a query event that says during which stage its list was made."""
 
+WITHOUT_CLICK = "without click"
+"""The guardrail of lists that nobody clicked on; all others are classes of actions."""
+
 _SUFFIX = b"/canary"
 
 _encode = msgspec.msgpack.Encoder().encode

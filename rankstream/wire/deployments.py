@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rankstream.wire.envelope import MAGIC, is_pointer
+from rankstream.wire.envelope import MAGIC, Pointer, is_pointer, pointer_from
 from rankstream.wire.schemas import SchemaRefused, check_schema, decoded
 
 SCHEMA = 1
@@ -32,6 +32,17 @@ class Deployment(msgspec.Struct, frozen=True, array_like=True):
     intervention: str
     at_ms: int
     groups: list[int] = []
+
+    @property
+    def pointer(self) -> Pointer:
+        """Epoch and version.
+
+        Raises
+        ------
+        SnapshotError
+            Where the name has none.
+        """
+        return pointer_from(self.intervention.rpartition("@")[2].encode())
 
     @property
     def model(self) -> str:
@@ -73,7 +84,7 @@ def interventions_of_era(
     """All names that lists shown in an era may have been logged under, as far as known.
 
     The models that learn online, what was deployed in the era, and what was served of
-    each model when it began.
+    each model when it began: the last two, as one of them may be a canary.
 
     Parameters
     ----------
@@ -83,13 +94,13 @@ def interventions_of_era(
         Counted from 1970, each `keep_ms` long.
     """
     found = set(models)
-    last_before: dict[str, Deployment] = {}
+    before: dict[str, list[Deployment]] = {}
     for each in sorted(deployments, key=lambda each: each.at_ms):
         if each.at_ms // keep_ms == era:
             found.add(each.intervention)
         elif each.at_ms // keep_ms < era:
-            last_before[each.model] = each
-    return found | {each.intervention for each in last_before.values()}
+            before.setdefault(each.model, []).append(each)
+    return found | {each.intervention for x in before.values() for each in x[-2:]}
 
 
 def fitted_groups(

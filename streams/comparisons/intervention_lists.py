@@ -1,4 +1,4 @@
-"""Lists and clicks by intervention of a trained model, in groups of sessions.
+"""Lists and clicks by intervention of a deployed model, in groups of sessions.
 
 Kept beside the comparisons: what an intervention earned while it was shown, with what
 an interval for sessions to come needs. Lists of the policy before the first one, which
@@ -51,7 +51,7 @@ class Trained(NamedTuple):
     Parameters
     ----------
     models
-        Names of the trained models.
+        Names of the models whose versions are trained or promoted.
     most
         Interventions kept of each. The first policy is one of them.
     actions
@@ -65,8 +65,8 @@ class Trained(NamedTuple):
 
 
 def trained_of(settings: Settings) -> Trained | None:
-    """Those of the settings; None where no model is trained."""
-    models = [*settings.trained]
+    """Those of the settings; None where no version is trained or promoted."""
+    models = [*settings.deployed]
     if not models:
         return None
     statistics = settings.statistics

@@ -3,7 +3,8 @@
 What is kept of each (experiment, epoch) is said in `comparison`. All of it adds up,
 so that partitions may be merged in any order, to the last bit. What compares is loaded
 where there is an experiment: it is compiled, and most folds have none. Beside it lie
-the lists of each intervention of trained models, as `intervention_lists` says.
+the lists of each intervention of models whose versions are deployed, and those of both
+arms of canaries, as `intervention_lists` and `canary_lists` say.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rankstream.configuration.experiments import ExperimentSettings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
+from streams.comparisons.canary_lists import CanaryLists, tag_of
 from streams.comparisons.extra import SCHEMA, experiment_of, extra_of
 from streams.comparisons.intervention_lists import (
     UNCOUNTED,
@@ -77,6 +79,8 @@ class PreferencesFold:
         Those of the settings. Earlier epochs that the state knows go on counting.
     trained
         Models whose interventions are counted, if there are any.
+    canaries
+        Counts those of canaries, if there are models that may have one.
     """
 
     topic = PREFERENCES
@@ -86,11 +90,13 @@ class PreferencesFold:
         experiments: Mapping[str, ExperimentSettings],
         partition: int,
         trained: Trained | None = None,
+        canaries: CanaryLists | None = None,
     ) -> None:
         self._partition = partition
         self.interventions = (
             None if trained is None else InterventionLists(trained, partition)
         )
+        self._canaries = canaries
         self._known: dict[tuple[str, int], Comparison] = {}
         self._plain: PlainLists | None = None
         self._reader: ListReader | None = None
@@ -107,6 +113,8 @@ class PreferencesFold:
         """Take closed impressions; those of no experiment are not even decoded."""
         if self.interventions is not None:
             self.interventions.take(closed)
+        if self._canaries is not None:
+            self._canaries.take(closed)
         if not closed.extras.any():
             return
         if not self._known:
@@ -191,6 +199,8 @@ class PreferencesFold:
             yield Change(PREFERENCES, key, _encode(counts))
         if self.interventions is not None:
             yield from self.interventions.changes()
+        if self._canaries is not None:
+            yield from self._canaries.changes()
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back what `changes` gave.
@@ -213,14 +223,7 @@ class PreferencesFold:
                 check_schema(value, SCHEMA, COUNTED, where)
                 _, self._n_taken, self._n_unknown, _ = msgspec.msgpack.decode(value)
                 continue
-            if key.startswith(UNCOUNTED):
-                if self.interventions is not None:
-                    self.interventions.restore_uncounted(value)
-                continue
-            intervention = name_of(key)
-            if intervention is not None:
-                if self.interventions is not None:
-                    self.interventions.restore(intervention, value)
+            if self._is_of_lists(key, value):
                 continue
             from streams.comparisons.comparison import decoded  # noqa: PLC0415
 
@@ -235,12 +238,24 @@ class PreferencesFold:
             self._known[name, epoch] = found
             self._plain = None  # the arrays are others
 
+    def _is_of_lists(self, key: bytes, value: bytes) -> bool:
+        """Whether it is of lists by intervention or stage; takes it back if so."""
+        interventions, canaries = self.interventions, self._canaries
+        intervention, tag = name_of(key), tag_of(key)
+        if interventions is not None and key.startswith(UNCOUNTED):
+            interventions.restore_uncounted(value)
+        elif interventions is not None and intervention is not None:
+            interventions.restore(intervention, value)
+        elif canaries is not None and tag is not None:
+            canaries.restore(tag, value)
+        return key.startswith(UNCOUNTED) or bool(intervention or tag)
+
     def fingerprint(self) -> bytes:
         """Counts that equal states share."""
         totals = [int(each.totals.sum()) for each in self._known.values()]
         own = struct.pack("<3q", self._n_taken, self._n_unknown, sum(totals))
-        others = self.interventions
-        return own if others is None else own + others.fingerprint()
+        others = (self.interventions, self._canaries)
+        return own + b"".join(each.fingerprint() for each in others if each)
 
     def counters(self) -> dict[str, int]:
         """Impressions of experiments: all, credited, refused, and of unknown ones.
@@ -254,6 +269,8 @@ class PreferencesFold:
         if others is not None:
             lists["intervention_lists"] = others.n_lists()
             lists["intervention_lists_uncounted"] = others.n_uncounted()
+        if self._canaries is not None:
+            lists["canary_lists"] = self._canaries.n_lists()
         return {
             "compared_impressions": self._n_taken,
             "compared_credited": sum(int(each.totals[0]) for each in known),

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from rankstream.wire.canaries import model_of_canary
 from rankstream.wire.changes import change_key
 from rankstream.wire.deployments import (
     fitted_groups,
@@ -53,7 +54,7 @@ class ServedSnapshots:
         if is_deployment(key, value):
             self.fitted_on |= fitted_groups([(key, value)])
             return
-        if change_key(key, value):
+        if change_key(key, value) or model_of_canary(key, value):
             return
         self.learned |= learned_models([(key, value)])
         if self._model_of(key):

@@ -17,7 +17,13 @@ from aiokafka.errors import KafkaError
 
 from rankstream.settings import Settings
 from rankstream.snapshots import pointer_of
-from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
+from rankstream.wire.topics import (
+    PREFERENCES,
+    SNAPSHOTS,
+    STATISTICS,
+    TRAINING,
+    full_name,
+)
 from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
@@ -26,6 +32,7 @@ from streams.kafka.deployment.model_log import ModelLog, WriterFenced
 from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 from streams.kafka.training.background_thread import BackgroundThread, Stopped, Task
+from streams.kafka.training.canaries import Canaries
 from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
 from streams.kafka.training.valuations import Valuations
@@ -88,10 +95,13 @@ class Trainer:
         self._train = train
         worker = worker or uuid.uuid4().hex[:12]
         self._own_id = f"{settings.delivery.instance_id}/{worker}"
-        self._models = frozenset(settings.schedules)
+        self._models = frozenset(settings.schedules) | frozenset(settings.deployed)
         self._seen = ModelRecords(self._models, _passed)
         self._counted: dict[int, keys.Counted] = {}
         self._valuations = Valuations(settings, cluster)
+        self._canaries = Canaries(
+            settings, cluster, self._seen, f"train {self._own_id}"
+        )
         self._retries = Retries()
         self._others: dict[str, Heard] = {}
         self._news = asyncio.Event()
@@ -103,10 +113,11 @@ class Trainer:
     def sources(self) -> list[FollowedPartition]:
         """What to follow."""
         namespace = self._settings.namespace
-        statistics = full_name(namespace, STATISTICS)
+        topics = [STATISTICS, *([PREFERENCES] if self._settings.deployed else [])]
         return [
             *(
-                FollowedPartition(statistics, n)
+                FollowedPartition(full_name(namespace, topic), n)
+                for topic in topics
                 for n in range(self._settings.kafka.partitions)
             ),
             FollowedPartition(full_name(namespace, SNAPSHOTS)),
@@ -115,6 +126,9 @@ class Trainer:
 
     def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Take what was read. It is a hint: whoever acts on it reads it again."""
+        if source.topic == full_name(self._settings.namespace, PREFERENCES):
+            self._canaries.take(source.partition, batch)
+            return
         of_counted = keys.counted_key(source.partition)
         for key, value in batch.records:
             if key is None:
@@ -135,6 +149,7 @@ class Trainer:
         return {
             **self._counts,
             **self._valuations.counters(),
+            **self._canaries.counters(),
             "interventions_pending": self._n_under_way,
             "training_seconds": round(self._seconds),
         }
@@ -142,15 +157,23 @@ class Trainer:
     async def turn(self, stop: asyncio.Event) -> None:
         """Wait for news, train what is due, and value what is served.
 
+        Canaries are judged meanwhile: one that is worse waits for no training.
+
         Where another trainer, or an operator, took the model over meanwhile, nothing of
         it was written, and it goes on with what that one leaves.
         """
         await either(self._news, stop, timeout_s=LOOK_S)
         self._news.clear()
-        for name in self._settings.schedules:
-            if not stop.is_set() and self._is_wanted(name):
-                await self._intervene(name, stop)
-        await self._valuations.turn(stop, self._counted, self._is_any_wanted)
+        is_over = asyncio.Event()
+        judging = asyncio.create_task(self._canaries.run(is_over))
+        try:
+            for name in self._settings.schedules:
+                if not stop.is_set() and self._is_wanted(name):
+                    await self._intervene(name, stop)
+            await self._valuations.turn(stop, self._counted, self._is_any_wanted)
+        finally:
+            is_over.set()
+            await judging
 
     async def close(self) -> None:
         """Nothing is left: each training lets go of what it has."""
@@ -184,12 +207,15 @@ class Trainer:
         return not self._retries.is_held(name, self._standing(name), time.monotonic())
 
     def _is_any_wanted(self) -> bool:
-        return any(self._is_wanted(name) for name in self._models)
+        return any(self._is_wanted(name) for name in self._settings.schedules)
 
     def _task_of(self, name: str, records: ModelRecords) -> Task | None:
         request = records.asked(name)
         if request is not None:
             return Task(name, ASKED, request.id)
+        if name in records.canaries:
+            # A second version cannot go out beside it; what is due waits.
+            return None
         schedule = self._settings.schedules[name]
         position = records.positions.get(name)
         reason = due(schedule, position, self._n_counted(), self._watermark_ms())

@@ -1,5 +1,6 @@
 """What the topics `snapshots` and `training` say of models that are trained."""
 
+import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -12,6 +13,7 @@ from rankstream.snapshots import (
     following_key,
     pointer_of,
 )
+from rankstream.wire.canaries import Canary, decode_canary, model_of_canary
 from rankstream.wire.changes import History
 from rankstream.wire.deployments import (
     Deployment,
@@ -54,6 +56,8 @@ class ModelRecords:
         self.learned_last: dict[str, Snapshot] = {}
         """The newest version of each that was learned, and was not deployed."""
         self.history = History()
+        self.canaries: dict[str, Canary] = {}
+        """Of each model the version that is going out, if there is one."""
         self.trained: set[str] = set()
         """Interventions that came of a training."""
         self.learned: set[str] = set()
@@ -66,7 +70,7 @@ class ModelRecords:
     def take_snapshot(self, key: bytes, value: bytes | None) -> None:
         """Take a record of `snapshots`; one that is damaged is passed over."""
         self.learned |= learned_models([(key, value)])
-        if self.history.take(key, value):
+        if self.history.take(key, value) or self._take_canary(key, value):
             return
         if value is None:
             self._deployments.pop(key, None)
@@ -77,6 +81,17 @@ class ModelRecords:
                 self._unreadable = str(error)
         elif self._model_of(key):
             self._take_envelope(key, value)
+
+    def _take_canary(self, key: bytes, value: bytes | None) -> bool:
+        model = model_of_canary(key, value)
+        if model is None:
+            return False
+        self.canaries.pop(model, None)
+        if value is not None:
+            # Nobody serves one that cannot be read.
+            with contextlib.suppress(SchemaRefused, msgspec.DecodeError):
+                self.canaries[model] = decode_canary(value)
+        return True
 
     def _model_of(self, key: bytes) -> str:
         """Of a model's own key, or of one of its versions; "" of all other models."""

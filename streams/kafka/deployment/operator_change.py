@@ -20,11 +20,13 @@ from rankstream.snapshots import (
     following_key,
     pointer_of,
 )
-from rankstream.wire.changes import FOLLOWED, SCHEMA, Change, change_record
+from rankstream.wire.canaries import canary_key
+from rankstream.wire.changes import FOLLOWED, SCHEMA, STAY, Change, change_record
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.envelope import CURVE
 from rankstream.wire.topics import SNAPSHOTS
 from streams.kafka.clients import Cluster
+from streams.kafka.deployment.canary_change import next_epoch
 from streams.kafka.deployment.model_log import ModelLog
 from streams.stage import Output
 from streams.training.model_records import ModelRecords
@@ -96,18 +98,36 @@ async def change(
     DeploymentRefused
         Where the era has no room for one more name.
     """
-    own = ModelLog(cluster, wanted.model, settings.delivery.transaction_timeout_ms)
+
+    def make(records: ModelRecords) -> tuple[Change, list[Output]]:
+        check_seen(settings, wanted, records)
+        return _records_of(settings, wanted, choose(records), records)
+
+    made, outputs = await write_once(settings, cluster, wanted.model, make)
+    return made, (outputs[-1].value or b"") if made.what not in STAY else b""
+
+
+async def write_once(
+    settings: Settings,
+    cluster: Cluster,
+    model: str,
+    make: Callable[[ModelRecords], tuple[Change, list[Output]]],
+) -> tuple[Change, list[Output]]:
+    """Fence, read, and write what is made of that, in one transaction.
+
+    Raises
+    ------
+    WriterFenced
+        Where a trainer or another operator came between: nothing was written.
+    """
+    own = ModelLog(cluster, model, settings.delivery.transaction_timeout_ms)
     try:
         await own.fence()
-        records = await own.read(frozenset({wanted.model}), lambda: None)
-        check_seen(settings, wanted, records)
-        chosen = choose(records)
-        made, outputs = _records_of(settings, wanted, chosen, records)
+        made, outputs = make(await own.read(frozenset({model}), lambda: None))
         await own.write(outputs)
     finally:
         await own.close()
-    envelope = b"" if chosen.snapshot is None else outputs[-1].value or b""
-    return made, envelope
+    return made, outputs
 
 
 def check_seen(settings: Settings, wanted: Wanted, records: ModelRecords) -> None:
@@ -146,16 +166,20 @@ def _records_of(
     name, at_ms = wanted.model, time.time_ns() // 1_000_000
     newest = records.newest.get(name)
     before = None if newest is None else pointer_of(newest)
-    outputs, place = [], before
+    outputs, place, evidence = [], before, dict(chosen.evidence)
     if chosen.snapshot is not None:
-        epoch = max(p.epoch for p in (before, wanted.seen, Pointer(0, 0)) if p) + 1
-        new = deployed(chosen.snapshot, epoch)
+        seen = -1 if wanted.seen is None else wanted.seen.epoch
+        new = deployed(chosen.snapshot, max(next_epoch(records, name), seen + 1))
         place = pointer_of(new)
         if new.kind != CURVE:
             # A curve of bias makes no list, so it takes no room of those that do.
             check_room(settings, records.deployments(), at_ms=at_ms)
             note = deployment_record(new.intervention, at_ms, new.groups)
             outputs.append(Output(SNAPSHOTS, 0, *note))
+        if name in records.canaries:
+            # Who changes what all are served ends what some are.
+            evidence["withdrew"] = records.canaries[name].intervention
+            outputs.append(Output(SNAPSHOTS, 0, canary_key(name), None))
         key = following_key(name) if chosen.what == FOLLOWED else name.encode()
         outputs.append(Output(SNAPSHOTS, 0, key, encode_snapshot(new)))
     made = Change(
@@ -167,7 +191,7 @@ def _records_of(
         str(before or ""),
         wanted.by,
         wanted.why,
-        dict(chosen.evidence),
+        evidence,
     )
     outputs.insert(0, Output(SNAPSHOTS, 0, *change_record(name, made)))
     return made, outputs

@@ -47,6 +47,7 @@ from rankstream.wire.training import (
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
+from streams.kafka.deployment.canary_change import Decided, begun, next_epoch
 from streams.kafka.deployment.model_log import ModelLog, WriterFenced
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.background_thread import BackgroundThread, Stopped
@@ -149,6 +150,7 @@ class Intervention:
             log.info("event=left-alone model=%s reason=%s", task.name, said)
             return await self._end(LEFT_ALONE, [self._status(LEFT_ALONE, said)])
         try:
+            _check_alone(records, task.name)
             if self._is_curve:
                 return await self._published(await self._fitted(records), records)
             check_room(self._settings, records.deployments(), at_ms=at_ms)
@@ -171,12 +173,21 @@ class Intervention:
             Inputs(statistics, features),
             parent,
             reason=self._task.reason,
-            epoch=parent.epoch + 1 if records.is_put_back(name) else None,
+            epoch=self._epoch_of(name, parent, records),
             on_progress=self._thread.take,
             online=LearnedOnline(self._settings, lambda: records.learned),
             **_curve_for(self._settings, name, records),
         )
         return await self._beside(asyncio.to_thread(self._made, train))
+
+    def _epoch_of(
+        self, name: str, parent: Snapshot, records: ModelRecords
+    ) -> int | None:
+        """The epoch of a new version; None for that of its parent."""
+        if self._settings.models[name].canary is not None:
+            # One that was withdrawn leaves its name behind.
+            return next_epoch(records, name)
+        return parent.epoch + 1 if records.is_put_back(name) else None
 
     async def _fitted(self, records: ModelRecords) -> CurveOutcome:
         """What a curve is by what is counted now."""
@@ -293,15 +304,27 @@ class Intervention:
             f"train {self._by}",
             run.reason,
         )
-        return await self._end(
-            DONE,
+        outputs, said = (
             [
                 beside,
                 Output(SNAPSHOTS, 0, *change_record(name, made)),
                 Output(SNAPSHOTS, 0, name.encode(), encode_snapshot(snapshot)),
+            ],
+            "was published",
+        )
+        canary = None if self._is_curve else self._settings.models[name].canary
+        if canary is not None:
+            _check_alone(now, name)
+            decided = Decided(f"train {self._by}", run.reason)
+            _, outputs = begun(self._settings, now, snapshot, canary.rules(), decided)
+            said = f"goes out to {canary.shares[0]:.0%} of sessions first"
+        return await self._end(
+            DONE,
+            [
+                *outputs,
                 told,
                 _record("position", name, position),
-                self._status(DONE, f"{run.intervention} was published"),
+                self._status(DONE, f"{run.intervention} {said}"),
             ],
         )
 
@@ -329,6 +352,17 @@ class Intervention:
         request = self._task.request
         status = Status(SCHEMA, state, said[:LONGEST], _now_ms(), request, self._by)
         return _record("status", self._task.name, status)
+
+
+def _check_alone(records: ModelRecords, name: str) -> None:
+    """Refuse while a version of the model is going out."""
+    canary = records.canaries.get(name)
+    if canary is not None:
+        raise TrainingRefused(
+            f"a model must have one canary at a time; {canary.intervention} is going "
+            f"out: wait until it has ended, or end it with `rankstream snapshots "
+            f"canary {name} --end`"
+        )
 
 
 def _failed(error: Exception) -> TrainingFailed:

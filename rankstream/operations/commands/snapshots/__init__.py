@@ -17,7 +17,7 @@ from rankstream.operations.answers.snapshots import (
     versions,
 )
 from rankstream.operations.commands import nothing, settings_of, tell, write_json
-from rankstream.operations.commands.snapshots import change, repair
+from rankstream.operations.commands.snapshots import canary, change, repair
 from rankstream.operations.commands.snapshots.change import place_named
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
@@ -48,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots rollback search 0.1200    serve it, and stay there\n"
         "  rankstream snapshots follow search             serve the newest again\n"
         "  rankstream snapshots promote search --from shadow@0.10000\n"
+        "  rankstream snapshots promote search --from shadow@0.10000 --canary\n"
+        "  rankstream snapshots canary search             how it does; --end\n"
         "  rankstream snapshots history search            who changed it, and why\n"
         "  rankstream snapshots repair                    records nobody can serve\n"
         "  rankstream snapshots export-curve eyes         for LightGBM and XGBoost\n"
@@ -76,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verifying.add_argument("model", nargs="?", help="default: all models")
     changing = change.add_actions(actions.add_parser)
     repairing = repair.add_action(actions.add_parser)
+    watching = canary.add_action(actions.add_parser)
     exporting = actions.add_parser(
         "export-curve", help=EXPORT_HELP, description=EXPORT_DESCRIPTION
     )
@@ -87,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which one (default: the newest)",
     )
     add_export_arguments(exporting)
-    for action in (listing, show, verifying, *changing, repairing):
+    for action in (listing, show, verifying, *changing, repairing, watching):
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -117,10 +120,8 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; 1 if there is nothing, or something is bad."""
     settings = settings_of(arguments)
-    if arguments.action == "repair":
-        return repair.run(settings, arguments)
-    if arguments.action == "history":
-        return change.show_history(settings, arguments)
+    if arguments.action in _WITHOUT_REDIS:
+        return _WITHOUT_REDIS[arguments.action](settings, arguments)
     with opened_store(settings) as store:
         if arguments.model is not None:
             check_known(settings, store, arguments.model)
@@ -131,6 +132,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.action in change.ACTIONS:
             return change.run(settings, store, arguments)
         return _list(store, arguments)
+
+
+_WITHOUT_REDIS = {
+    "repair": repair.run,
+    "history": change.show_history,
+    "canary": canary.run,
+}
 
 
 def _of_one(store: SnapshotStore, arguments: argparse.Namespace) -> int:

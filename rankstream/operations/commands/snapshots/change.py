@@ -18,6 +18,7 @@ from rankstream.operations.commands import (
     tell,
     write_json,
 )
+from rankstream.operations.commands.snapshots import canary
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted, plain
@@ -81,6 +82,12 @@ def add_actions(
         "--force",
         action="store_true",
         help="whatever the evidence; --why is recorded",
+    )
+    promoting.add_argument(
+        "--canary",
+        action="store_true",
+        help="to a share of sessions first, by models.NAME.canary: their clicks are "
+        "the evidence, and `canary` tells of it",
     )
     for action in (rolling, following, promoting):
         action.add_argument(
@@ -156,6 +163,8 @@ def _promote(
         )
     named, place = arguments.source
     candidate = promotion.candidate_of(settings, store, wanted.model, named, place)
+    if arguments.canary:
+        return _begin(settings, wanted, candidate, arguments)
     evidence = None
     if not arguments.force:
         try:
@@ -177,6 +186,27 @@ def _promote(
         f"snapshots history {wanted.model}` has each look; --force --why TEXT promotes "
         "it all the same"
     )
+
+
+def _begin(
+    settings: Settings,
+    wanted: "Wanted",
+    candidate: "Candidate",
+    arguments: argparse.Namespace,
+) -> int:
+    from rankstream.operations.answers import canaries  # noqa: PLC0415
+
+    if arguments.force:
+        raise ValueError(
+            "a canary must be its own evidence; got --force with --canary: leave one "
+            "of them out"
+        )
+    made = canaries.begin(settings, wanted, candidate)
+    said = (
+        f"goes out to {made.evidence['share']:.3g} of sessions that services name; "
+        f"`rankstream snapshots canary {wanted.model}` tells how it does"
+    )
+    return canary.told(wanted.model, made, arguments, said)
 
 
 def _evidence(settings: Settings, candidate: "Candidate", model: str) -> "Evidence":
@@ -257,7 +287,11 @@ def _reasons(row: "RecordedChange") -> str:
         told.append(f"from {evidence['from']}")
     if evidence.get("forced"):
         told.append("by force")
-    if "low" in evidence:
+    if "share" in evidence:
+        told.append(f"stage {evidence['stage']}, {evidence['share']:.3g} of sessions")
+    if "withdrew" in evidence:
+        told.append(f"{evidence['withdrew']} was withdrawn")
+    if "look" in evidence and "low" in evidence:
         told.append(
             f"{evidence['difference']:+.4f} ({evidence['low']:+.4f} to "
             f"{evidence['high']:+.4f}), look {evidence['look']}"

@@ -1,0 +1,108 @@
+"""`rankstream snapshots canary`: what is going out of a model, and its end."""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from producers.readiness import Waiting, wait_for_kafka
+from rankstream.operations.answers.snapshots import moment_of
+from rankstream.operations.commands import nothing, write_json
+from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
+from rankstream.operations.terminal.words import plain
+from rankstream.settings import Settings
+from rankstream.wire.changes import Change
+
+if TYPE_CHECKING:
+    from models.evaluation.canary import Difference
+
+    from rankstream.operations.answers.canaries import CanaryState
+
+HELP = "what is going out to a share of sessions, and how it does; --end takes it back"
+
+DESCRIPTION = """\
+Prints the version of a model that a share of sessions is served, how it differs from
+what all others are served, and what is waited for. It goes on by itself: the role
+`train` raises the share, serves it to all, or takes it back. Exit status 1 if nothing
+is going out.
+"""
+
+
+def add_action(add: Callable[..., argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Declare it, as `add` does."""
+    action = add("canary", help=HELP, description=DESCRIPTION)
+    action.add_argument("model")
+    action.add_argument(
+        "--end", action="store_true", help="serve it to nobody any more, at once"
+    )
+    action.add_argument(
+        "--why", default="", metavar="TEXT", help="the reason, for the history"
+    )
+    return action
+
+
+def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Show or end it; 1 if there is none.
+
+    Raises
+    ------
+    TopicUnreadable, ChangeRefused, WriterFenced
+    """
+    # Kafka's clients and estimators are loaded only where they are needed.
+    from rankstream.operations.answers import canaries, deployment  # noqa: PLC0415
+    from streams.kafka.deployment.operator_change import Wanted  # noqa: PLC0415
+
+    wait_for_kafka(settings.kafka, Waiting())
+    model = arguments.model
+    if arguments.end:
+        wanted = Wanted(model, None, deployment.operator(), arguments.why)
+        made = canaries.end(settings, wanted)
+        return told(model, made, arguments, f"all are served {made.before} again")
+    found = canaries.state(settings, model)
+    if found is None:
+        return nothing(f"nothing of {model!r} is going out")
+    if arguments.json:
+        write_json(found.to_dict())
+        return 0
+    _print(found)
+    return 0
+
+
+def told(model: str, made: Change, arguments: argparse.Namespace, said: str) -> int:
+    """Say what an operator changed."""
+    if arguments.json:
+        write_json({"model": model, "version": made.version, **made.evidence})
+    else:
+        sys.stdout.write(f"{model} {made.version}: {said}\n")
+    return 0
+
+
+def _print(found: "CanaryState") -> None:
+    judgement = found.judgement
+    sys.stdout.write(
+        f"{plain(found.canary)} goes out beside {found.before}: stage {found.stage} of "
+        f"{found.stages}, {found.share:.3g} of sessions, since "
+        f"{moment_of(found.begun_ms)}\n"
+        f"{judgement.canary_lists:,} lists of the canary, {judgement.served_lists:,} "
+        f"of what is served\n"
+    )
+    table = Table(title="canary less served, per list")
+    for name in ("", "difference", "interval"):
+        table.add_column(name, justify="right" if name else "left")
+    for each in (judgement.clicks, *judgement.guardrails):
+        table.add_row(plain(each.name), _number(each.mean), _interval(each))
+    print_fitted(wide_console(), table, ())
+    sys.stdout.write(f"{judgement.verdict.value}: {judgement.words}\n")
+
+
+def _number(value: float) -> str:
+    return f"{value:+.4f}" if math.isfinite(value) else "none yet"
+
+
+def _interval(each: "Difference") -> str:
+    if not math.isfinite(each.low):
+        return "none yet"
+    return f"{each.low:+.4f} to {each.high:+.4f}"

@@ -1,0 +1,187 @@
+"""Canaries judged as lists come: the share rises, all are served it, or nobody is.
+
+It stores nothing: a judgement is a function of the committed sums and of the record of
+the canary. Once all other writers of the model are fenced, the record is read again: of
+a canary that somebody changed meanwhile nothing is decided.
+"""
+
+import asyncio
+import logging
+import math
+from typing import Any
+
+from models.evaluation.canary import Judgement, Verdict
+
+from rankstream.settings import Settings
+from rankstream.wire.canaries import Canary
+from rankstream.wire.changes import UNDECIDED, WITHDRAWN, Change
+from rankstream.wire.schemas import SchemaRefused
+from streams.comparisons.canary_lists import tag_of
+from streams.comparisons.canary_verdicts import judged
+from streams.kafka.clients import Cluster
+from streams.kafka.committed_reader import CommittedBatch
+from streams.kafka.deployment.canary_change import (
+    Decided,
+    ended,
+    is_last,
+    promoted,
+    risen,
+)
+from streams.kafka.deployment.model_log import WriterFenced
+from streams.kafka.deployment.operator_change import write_once
+from streams.kafka.reader_role import either
+from streams.stage import Output
+from streams.training.model_records import ModelRecords
+
+LOOK_S = 1.0
+"""How often it is looked whether sums moved."""
+
+log = logging.getLogger("rankstream.trainer")
+
+
+class _Overtaken(Exception):
+    """Somebody else changed the canary since it was judged."""
+
+
+class Canaries:
+    """Judges what is going out, by sums of `preferences`.
+
+    Parameters
+    ----------
+    seen
+        What `snapshots` says, as it is read; what is written here is added at once.
+    by
+        Names this trainer among others.
+    """
+
+    def __init__(
+        self, settings: Settings, cluster: Cluster, seen: ModelRecords, by: str
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._seen = seen
+        self._by = by
+        self._values: dict[bytes, bytes] = {}
+        self._settled: set[int] = set()
+        self._moved: set[str] = set()
+        self._judged: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        self._counts = {"canaries_changed": 0, "canaries_refused": 0}
+
+    def take(self, partition: int, batch: CommittedBatch) -> None:
+        """Take what was read of a partition of `preferences`.
+
+        Nothing is judged before all were read to their ends: older values of a key may
+        stand before.
+        """
+        for key, value in batch.records:
+            self._take(key or b"", value)
+        if batch.is_settled:
+            self._settled.add(partition)
+
+    def _take(self, key: bytes, value: bytes | None) -> None:
+        tag = tag_of(key)
+        if tag is None:
+            return
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+        self._moved.add(tag.rpartition("/")[0])
+
+    def counters(self) -> dict[str, int]:
+        """What happened so far, and how many are going out."""
+        n_out = sum(each in self._settings.models for each in self._seen.canaries)
+        return {**self._counts, "canaries_out": n_out}
+
+    async def run(self, done: asyncio.Event) -> None:
+        """Judge what moved, again and again until the event is set.
+
+        Raises
+        ------
+        KafkaError
+        """
+        while True:
+            if len(self._settled) == self._settings.kafka.partitions:
+                for name, canary in sorted(self._seen.canaries.items()):
+                    await self._judge(name, canary)
+            if done.is_set() or not await _rested(done):
+                return
+
+    async def _judge(self, name: str, canary: Canary) -> None:
+        is_new = self._judged.get(name) != canary.tag
+        if not is_new and canary.intervention not in self._moved:
+            return
+        self._moved.discard(canary.intervention)
+        self._judged[name] = canary.tag
+        try:
+            found = judged(canary, self._values, self._settings)
+        except (SchemaRefused, ValueError) as error:
+            self._refuse(name, str(error))
+            return
+        if found.verdict is not Verdict.WAIT:
+            await self._change(name, canary, found)
+
+    async def _change(self, name: str, canary: Canary, found: Judgement) -> None:
+        written: list[Output] = []
+
+        def make(records: ModelRecords) -> tuple[Change, list[Output]]:
+            now = records.canaries.get(name)
+            if now is None or now.tag != canary.tag:
+                raise _Overtaken
+            made, outputs = _decided(records, now, found, self._by)
+            written.extend(outputs)
+            return made, outputs
+
+        try:
+            made, _ = await write_once(self._settings, self._cluster, name, make)
+        except _Overtaken:
+            return
+        except WriterFenced as error:
+            log.warning("event=fenced model=%s reason=%s", name, error)
+            self._judged.pop(name, None)
+            return
+        for each in written:
+            self._seen.take_snapshot(each.key or b"", each.value)
+        self._counts["canaries_changed"] += 1
+        log.info(
+            "event=canary model=%s what=%s version=%s reason=%s",
+            name, made.what.replace(" ", "-"), made.version, made.why,
+        )  # fmt: skip
+
+    def _refuse(self, name: str, why: str) -> None:
+        if self._refused.get(name) != why:
+            self._refused[name] = why
+            self._counts["canaries_refused"] += 1
+            log.error("event=canary-refused model=%s reason=%s", name, why)
+
+
+def _decided(
+    records: ModelRecords, canary: Canary, found: Judgement, by: str
+) -> tuple[Change, list[Output]]:
+    decided = Decided(by, found.words, figures_of(found))
+    if found.verdict is Verdict.RISE:
+        go_on = promoted if is_last(canary) else risen
+        return go_on(records, canary, decided)
+    what = UNDECIDED if found.verdict is Verdict.UNDECIDED else WITHDRAWN
+    return ended(records, canary, what, decided)
+
+
+def figures_of(found: Judgement) -> dict[str, Any]:
+    """What a judgement follows from, as the history has it."""
+    figures = {
+        "difference": found.clicks.mean,
+        "low": found.clicks.low,
+        "high": found.clicks.high,
+        "canary_lists": found.canary_lists,
+        "served_lists": found.served_lists,
+    }
+    for each in found.guardrails:
+        figures |= {f"{each.name} low": each.low, f"{each.name} high": each.high}
+    return {name: each for name, each in figures.items() if math.isfinite(each)}
+
+
+async def _rested(done: asyncio.Event) -> bool:
+    """Wait until the next look; False where it is over."""
+    await either(done, timeout_s=LOOK_S)
+    return not done.is_set()

@@ -88,6 +88,7 @@ def begin(settings: Settings, wanted: Wanted, candidate: Candidate) -> Change:
         snapshot = msgspec.structs.replace(
             candidate.snapshot,
             model=model,
+            epoch=served.epoch,
             parent=served.version,
             parent_epoch=served.epoch,
             log_candidates=own.logs_candidates,

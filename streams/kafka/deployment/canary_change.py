@@ -54,7 +54,7 @@ def begun(
     Parameters
     ----------
     snapshot
-        Of the model, under whatever epoch; it gets one that no version had.
+        Of the model, deployed in an epoch that no version had, or of an earlier one.
 
     Raises
     ------
@@ -63,7 +63,8 @@ def begun(
     """
     model, at_ms = snapshot.model, _now_ms()
     check_room(settings, records.deployments(), at_ms=at_ms)
-    new = deployed(snapshot, next_epoch(records, model))
+    epoch = next_epoch(records, model)
+    new = snapshot if snapshot.epoch == epoch else deployed(snapshot, epoch)
     served = records.newest[model]
     canary = Canary(
         SCHEMA,

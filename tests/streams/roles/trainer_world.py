@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from aiokafka import TopicPartition
 
+from rankstream.configuration.canary import CanarySettings
 from rankstream.ranker import Ranker
 from rankstream.settings import (
     ModelSettings,
@@ -20,6 +21,7 @@ from rankstream.wire.deployments import decode_deployment, is_deployment
 from rankstream.wire.topics import (
     CANDIDATES,
     EVALUATIONS,
+    PREFERENCES,
     SNAPSHOTS,
     STATISTICS,
     TRAINING,
@@ -36,7 +38,7 @@ from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content
 from tests.fakes.points import Point, straight_on
 
-TOPICS = STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING, EVALUATIONS
+TOPICS = STATISTICS, CANDIDATES, PREFERENCES, SNAPSHOTS, TRAINING, EVALUATIONS
 START_MS = 1_750_000_000_000
 
 PLAN = TrainingSettings(
@@ -50,13 +52,13 @@ PLAN = TrainingSettings(
 MODEL = ModelSettings(features=N_FEATURES, versions="trained", training=PLAN)
 
 
-def settings_with(**changes: Any) -> Settings:
+def settings_with(*, canary: CanarySettings | None = None, **changes: Any) -> Settings:
     """One trained model, `m`, with these settings of its training changed.
 
     Nothing is valued between trainings.
     """
     plan = msgspec.structs.replace(PLAN, **changes)
-    model = msgspec.structs.replace(MODEL, training=plan)
+    model = msgspec.structs.replace(MODEL, training=plan, canary=canary)
     time = TimeSettings(disorder_ms=500, click_window_ms=1_000, remember_ms=1_000)
     never = TrainSettings(value_every_s=0.0)
     return local_settings(Settings(models={"m": model}, time=time, train=never))
@@ -120,7 +122,7 @@ class World:
         """Let it have read everything."""
         for source in trainer.sources:
             records = list(self.read(source.topic))
-            batch = CommittedBatch(records, at_end=True, is_first=True)  # type: ignore[arg-type]
+            batch = CommittedBatch(records, at_end=True, is_first=True, is_settled=True)  # type: ignore[arg-type]
             trainer.take(source, batch)
 
     def trained(self) -> list[bytes]:

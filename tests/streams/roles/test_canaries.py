@@ -1,0 +1,336 @@
+"""Versions that go out to a share of sessions first: judged, raised, taken back."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from rankstream.configuration.canary import CanarySettings
+from rankstream.snapshots import Pointer, decode_snapshot, pointer_of
+from rankstream.wire.canaries import Canary, decode_canary
+from rankstream.wire.changes import (
+    CANARY,
+    PROMOTED,
+    ROLLED_BACK,
+    UNDECIDED,
+    WITHDRAWN,
+    Change,
+    History,
+)
+from rankstream.wire.deployments import decode_deployment, is_deployment
+from rankstream.wire.topics import PREFERENCES, SNAPSHOTS, TRAINING
+from rankstream.wire.training import Request, encode_record, training_key
+from streams.comparisons.canary_lists import StageSums, encoded, stage_key
+from streams.kafka.committed_reader import CommittedBatch
+from streams.kafka.deployment.operator_change import Chosen, Wanted, change
+from tests.streams.roles.trainer_world import (
+    Killed,
+    Mortal,
+    Paused,
+    World,
+    settings_with,
+    turned,
+)
+
+RULES = CanarySettings(
+    shares=[0.1, 0.5],
+    planned=2_000,
+    least=200,
+    margin=0.2,
+    guardrails=["without click"],
+)
+GROUPS = np.arange(100)
+
+
+@lru_cache(1)
+def going_out() -> World:
+    """A model whose first training goes out; not to be changed."""
+    world = World(settings_with(canary=RULES))
+    world.grow(700)
+    asyncio.run(turned(world, world.trainer()))
+    return world
+
+
+def out_of(world: World) -> Canary | None:
+    """The canary, where there is one."""
+    values = [value for key, value in world.read(SNAPSHOTS) if key == b"m/canary"]
+    return decode_canary(values[-1]) if values and values[-1] else None
+
+
+def past(world: World) -> list[Change]:
+    """The history, which has no gap."""
+    found = History()
+    for key, value in world.read(SNAPSHOTS):
+        found.take(key, value)
+    changes = found.changes.get("m", {})
+    assert [*changes] == [*range(1, len(changes) + 1)]
+    return [each for each in changes.values() if each is not None]
+
+
+def noted(world: World) -> list[str]:
+    """Names that were deployed, by their notes."""
+    return [
+        decode_deployment(value).intervention
+        for key, value in world.read(SNAPSHOTS)
+        if value is not None and is_deployment(key, value)
+    ]
+
+
+def counted(
+    world: World, canary: Canary, rate: float, *, n_lists: int, served: float = 0.6
+) -> None:
+    """Lists of a stage: clicks per list of the canary, and of what is served.
+
+    Both arms have the lists that the share means, and groups differ a little.
+    """
+    sums = np.zeros((100, 2, 3), np.int64)
+    for arm, (share, mean) in enumerate(
+        [(1.0 - canary.share, served), (canary.share, rate)]
+    ):
+        lists = round(n_lists / canary.share * share / 100)
+        clicks = np.clip(np.round(lists * mean) + GROUPS % 3 - 1, 0, lists)
+        sums[:, arm, 0] = lists
+        sums[:, arm, 1] = lists - clicks
+        sums[:, arm, 2] = clicks
+    value = encoded(StageSums(("click",), sums))
+    world.write(PREFERENCES, (stage_key(canary.tag, 0), value))
+
+
+def look(world: World) -> None:
+    """A trainer that begins, reads, and judges."""
+    asyncio.run(turned(world, world.trainer()))
+
+
+def whats(world: World) -> Sequence[str]:
+    """Kinds of the changes."""
+    return [each.what for each in past(world)]
+
+
+def test_a_training_goes_out_to_a_share_first() -> None:
+    """With its note and its record, and nothing else is served."""
+    world = going_out()
+    canary = out_of(world)
+    assert canary is not None
+    assert (canary.stage, canary.share, canary.before) == (1, 0.1, "0.0")
+    assert canary.rules == RULES.rules()
+    assert canary.intervention.startswith("m@1.")
+    snapshot = decode_snapshot(canary.envelope)
+    assert snapshot.intervention == canary.intervention
+    assert (snapshot.parent_epoch, snapshot.parent) == (0, 0)
+    assert world.trained() == []
+    (row,) = past(world)
+    assert (row.what, row.before) == (CANARY, "0.0")
+    assert f"m@{row.version}" == canary.intervention
+    assert row.evidence == {"stage": 1, "share": 0.1}
+    assert noted(world) == [canary.intervention]
+    (run,) = world.records("run")
+    assert run.intervention == canary.intervention
+    assert world.records("status")[-1].said.endswith(
+        "goes out to 10% of sessions first"
+    )
+
+
+def test_what_is_due_meanwhile_waits_and_what_is_asked_for_is_refused() -> None:
+    """A second version beside it would be judged by nobody."""
+    world = World(settings_with(canary=RULES))
+    world.grow(700)
+    trainer = world.trainer()
+    asyncio.run(turned(world, trainer))
+    world.grow(200)
+    asyncio.run(turned(world, trainer))
+    assert len(world.records("run")) == 1
+    request = encode_record(Request(1, "r", 0))
+    world.write(TRAINING, (training_key("request", "m"), request))
+    asyncio.run(turned(world, trainer))
+    assert "must have one canary at a time" in world.records("refusal")[-1].said
+    assert world.records("position")[-1].request == "r"
+    canary = out_of(world)
+    assert canary is not None
+    counted(world, canary, 0.2, n_lists=1_000)
+    asyncio.run(turned(world, trainer, 2))
+    assert len(world.records("run")) == 2
+    following = out_of(world)
+    assert following is not None
+    assert following.intervention.startswith("m@2.")
+    assert whats(world) == [CANARY, WITHDRAWN, CANARY]
+
+
+def test_one_that_is_worse_is_taken_back_at_once() -> None:
+    """With the figures, and what was served stays."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    counted(world, canary, 0.2, n_lists=1_000)
+    look(world)
+    assert out_of(world) is None
+    *_, row = past(world)
+    assert (row.what, f"m@{row.version}") == (WITHDRAWN, canary.intervention)
+    assert row.why.startswith("worse after 1,000 lists of the canary: clicks differ by")
+    assert row.by.startswith("train ")
+    assert row.evidence["low"] < row.evidence["difference"] < row.evidence["high"] < 0.0
+    assert (row.evidence["canary_lists"], row.evidence["served_lists"]) == (
+        1_000,
+        9_000,
+    )
+    assert "without click low" in row.evidence
+    assert world.trained() == []
+
+
+def test_one_that_is_no_worse_goes_on_to_all_under_its_name() -> None:
+    """By the next share, whose lists count anew; the last change serves it to all."""
+    world = going_out().copied()
+    first = out_of(world)
+    assert first is not None
+    counted(world, first, 0.6, n_lists=1_000)
+    look(world)
+    second = out_of(world)
+    assert second is not None
+    assert (second.stage, second.share) == (2, 0.5)
+    assert second.envelope == first.envelope
+    look(world)
+    assert out_of(world) == second  # `least` lists of this stage lack
+    counted(world, second, 0.62, n_lists=1_000)
+    look(world)
+    assert out_of(world) is None
+    (envelope,) = world.trained()
+    assert envelope == first.envelope
+    assert whats(world) == [CANARY, CANARY, PROMOTED]
+    rows = past(world)
+    assert {each.version for each in rows} == {rows[0].version}
+    assert rows[1].evidence["share"] == 0.5
+    assert {*noted(world)} == {first.intervention}
+
+
+def test_one_that_nobody_can_tell_ends_by_what_was_planned() -> None:
+    """And says so."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    counted(world, canary, 0.42, n_lists=2_000, served=0.6)
+    sums = np.zeros((100, 2, 3), np.int64)
+    # A few groups click all, others nothing.
+    for arm, lists in enumerate((180, 20)):
+        sums[:, arm, 0] = lists
+        sums[::3, arm, 2] = lists
+        sums[:, arm, 1] = lists - sums[:, arm, 2]
+    sums[::6, 1, 2] = 0
+    sums[::6, 1, 1] = 20
+    sums[1::6, 1, 2] = 20
+    sums[1::6, 1, 1] = 0
+    value = encoded(StageSums(("click",), sums))
+    world.write(PREFERENCES, (stage_key(canary.tag, 0), value))
+    look(world)
+    assert whats(world) == [CANARY, UNDECIDED]
+    assert "2,000 were planned" in past(world)[-1].why
+    assert out_of(world) is None
+
+
+def test_stages_that_never_were_count_nowhere() -> None:
+    """Whatever events name."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    for tag in (f"{canary.intervention}/2", f"{canary.intervention}/0", "m@9.9/1"):
+        made = encoded(StageSums(("click",), np.full((100, 2, 3), 50)))
+        world.write(PREFERENCES, (stage_key(tag, 0), made))
+    look(world)
+    assert out_of(world) == canary
+    assert whats(world) == [CANARY]
+
+
+def test_nothing_is_judged_before_all_was_read() -> None:
+    """Older values of a key may stand before the last."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    counted(world, canary, 0.2, n_lists=1_000)
+
+    async def half_read() -> None:
+        trainer = world.trainer()
+        for source in trainer.sources:
+            batch = CommittedBatch([*world.read(source.topic)], at_end=False)
+            trainer.take(source, batch)
+        await trainer.turn(asyncio.Event())
+
+    asyncio.run(half_read())
+    assert out_of(world) == canary
+
+
+@pytest.mark.parametrize(("rate", "what"), [(0.2, WITHDRAWN), (0.6, CANARY)])
+def test_killed_anywhere_the_next_trainer_does_the_same(rate: float, what: str) -> None:
+    """All of a change is there or nothing, and none is there twice."""
+    started = going_out().copied()
+    canary = out_of(started)
+    assert canary is not None
+    counted(started, canary, rate, n_lists=1_000)
+    count = Mortal(10**9)
+    asyncio.run(turned(started.copied(), started.copied().trainer(count)))
+
+    async def scenario(at: int) -> World:
+        world, point = started.copied(), Mortal(at)
+        dying = asyncio.create_task(turned(world, world.trainer(point)))
+        await asyncio.wait(
+            {dying, asyncio.create_task(point.dead.wait())},
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        dying.cancel()
+        with contextlib.suppress(Killed, asyncio.CancelledError):
+            await dying
+        return world
+
+    n_whole = 0
+    for at in range(count.n):
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)
+        try:
+            world = loop.run_until_complete(scenario(at))
+        finally:
+            loop.close()
+        is_done = whats(world) == [CANARY, what]
+        assert is_done or whats(world) == [CANARY]
+        assert (out_of(world) == canary) is not is_done
+        n_whole += is_done
+        look(world)
+        assert whats(world) == [CANARY, what]
+    assert 0 < n_whole < count.n
+
+
+def test_an_operator_who_changes_what_is_served_ends_it() -> None:
+    """Wherever the trainer stands that raises its share: one of them writes first."""
+    started = going_out().copied()
+    canary = out_of(started)
+    assert canary is not None
+    counted(started, canary, 0.6, n_lists=1_000)
+    count = Paused(0)
+    asyncio.run(turned(started.copied(), started.copied().trainer(count)))
+    seen = set()
+
+    async def scenario(point: Paused) -> World:
+        world = started.copied()
+        judging = asyncio.create_task(turned(world, world.trainer(point)))
+        await asyncio.wait(
+            {judging, asyncio.create_task(point.reached.wait())},
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        first = decode_snapshot(dict(world.read(SNAPSHOTS))[b"m/0.0"] or b"")
+        wanted = Wanted("m", Pointer(0, 0), "ann", "enough")
+        chosen = Chosen(first, ROLLED_BACK)
+        made, _ = await change(
+            world.settings, world.cluster(), wanted, lambda _: chosen
+        )
+        assert made.evidence == {"withdrew": canary.intervention}
+        point.go_on.set()
+        await judging
+        return world
+
+    for at in range(1, count.n + 1):
+        world = asyncio.run(scenario(Paused(at)))
+        seen.add(tuple(whats(world)))
+        assert out_of(world) is None
+        (envelope,) = world.trained()
+        # No version has the epoch of one that was withdrawn.
+        assert pointer_of(decode_snapshot(envelope)) == Pointer(2, 0)
+    assert seen == {(CANARY, ROLLED_BACK), (CANARY, CANARY, ROLLED_BACK)}

@@ -190,11 +190,36 @@ def rate_interval(
     tuple
         Both ends; infinite where sessions are too few.
     """
-    n = int(sizes.sum())
-    if n == 0:
+    return mean_interval(
+        totals.astype(np.float64), sizes.astype(np.float64), alpha, planned
+    )
+
+
+def mean_interval(
+    totals: Floats, sizes: Floats, alpha: float, planned: float
+) -> tuple[float, float]:
+    """The same, where sizes need not be whole numbers, as where lists have weights.
+
+    Parameters
+    ----------
+    totals, sizes : [n_groups]
+        By group of sessions; no size is below 0.
+    alpha, planned
+        As of `rate_interval`; `planned` in the unit of the sizes.
+    """
+    n = float(sizes.sum())
+    if n == 0.0:
         return -math.inf, math.inf
-    t, g = totals.astype(np.float64), sizes.astype(np.float64)
-    moments = np.array([t.sum(), n, t @ t, t @ g, g @ g, np.abs(t).sum()])
+    moments = np.array(
+        [
+            totals.sum(),
+            n,
+            totals @ totals,
+            totals @ sizes,
+            sizes @ sizes,
+            np.abs(totals).sum(),
+        ]
+    )
     low, high = means_within(moments, largest_score(n / planned, alpha))
     return float(low), float(high)
 

@@ -133,8 +133,19 @@ def test_a_training_goes_out_to_a_share_first() -> None:
     )
 
 
-def test_what_is_due_meanwhile_waits_and_what_is_asked_for_is_refused() -> None:
-    """A second version beside it would be judged by nobody."""
+def test_what_is_asked_for_meanwhile_is_refused() -> None:
+    """In words, which answers the request."""
+    world = going_out().copied()
+    request = encode_record(Request(1, "r", 0))
+    world.write(TRAINING, (training_key("request", "m"), request))
+    look(world)
+    assert "must have one canary at a time" in world.records("refusal")[-1].said
+    assert world.records("position")[-1].request == "r"
+    assert len(world.records("run")) == 1
+
+
+def test_what_is_due_meanwhile_waits() -> None:
+    """A second version beside it would be judged by nobody; then it goes out."""
     world = World(settings_with(canary=RULES))
     world.grow(700)
     trainer = world.trainer()
@@ -142,11 +153,6 @@ def test_what_is_due_meanwhile_waits_and_what_is_asked_for_is_refused() -> None:
     world.grow(200)
     asyncio.run(turned(world, trainer))
     assert len(world.records("run")) == 1
-    request = encode_record(Request(1, "r", 0))
-    world.write(TRAINING, (training_key("request", "m"), request))
-    asyncio.run(turned(world, trainer))
-    assert "must have one canary at a time" in world.records("refusal")[-1].said
-    assert world.records("position")[-1].request == "r"
     canary = out_of(world)
     assert canary is not None
     counted(world, canary, 0.2, n_lists=1_000)

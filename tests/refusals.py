@@ -39,6 +39,7 @@ OTHERS = {
     "BenchmarkFailed": "a measurement says that it measured nothing",
     "ClientGone": "a client has hung up, and is not answered",
     "Faulty": "the fold counts such a list under its reason and goes on",
+    "_Overtaken": "somebody changed the canary that was judged: it is judged anew",
     "IllegalMove": "a fault of ours; the worker starts again",
     "Interrupted": "the user stopped a wait",
     "NothingToValue": "an answer of `evaluate`: what a log lacks, with its remedy",

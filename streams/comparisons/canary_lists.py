@@ -43,8 +43,7 @@ _MARK = msgspec.msgpack.encode(FIELD)
 
 _encode = msgspec.msgpack.Encoder().encode
 
-Sums = NDArray[np.int64]
-"""[100 groups, 2 arms, n_columns]: lists, lists without a click, clicks by class."""
+OfStage = NDArray[np.int64]
 
 
 class _Named(msgspec.Struct, frozen=True, gc=False):
@@ -60,11 +59,16 @@ _decode_named = msgspec.msgpack.Decoder(_Named).decode
 class StageSums(NamedTuple):
     """What was counted of a stage.
 
-    `names` are those of the classes of actions, in the order of the columns.
+    Parameters
+    ----------
+    names
+        Of the classes of actions, in the order of their columns.
+    sums : [100, 2, 2 + n_names]
+        By group of sessions and arm: lists, lists without a click, clicks by class.
     """
 
     names: tuple[str, ...]
-    sums: Sums
+    sums: OfStage
 
 
 class CanaryLists:
@@ -88,7 +92,7 @@ class CanaryLists:
             action: self._names.index(name)
             for action, name in statistics.actions.items()
         }
-        self._sums: dict[str, Sums] = {}
+        self._sums: dict[str, OfStage] = {}
         self._changed: set[str] = set()
         self._gone: set[str] = set()
 
@@ -130,7 +134,7 @@ class CanaryLists:
         sums[impression.unit % N_GROUPS, arm] += row
         self._changed.add(tag)
 
-    def _of_stage(self, tag: str, model: str) -> Sums | None:
+    def _of_stage(self, tag: str, model: str) -> OfStage | None:
         found = self._sums.get(tag)
         if found is not None:
             return found
@@ -226,7 +230,7 @@ def decoded(tag: str, value: bytes) -> StageSums:
     return StageSums(tuple(names), sums.reshape(N_GROUPS, 2, FIRST_CLASS + len(names)))
 
 
-def merged(values: Mapping[bytes, bytes], tag: str) -> StageSums | None:
+def merged(values: Mapping[bytes, bytes], tag: str) -> StageOfStage | None:
     """Sums of a stage over all partitions; None before any list.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rankstream.configuration.canary import CanarySettings
 from rankstream.configuration.curves import ESTIMATORS
 from rankstream.configuration.training import Schedule
 from rankstream.settings import (
@@ -42,6 +43,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "train": TrainSettings,
     "serve": ServeSettings,
     "models.NAME": ModelSettings,
+    "models.NAME.canary": CanarySettings,
     "models.NAME.training": TrainingSettings,
     "curves.NAME.schedule": Schedule,
     "experiments.NAME": ExperimentSettings,

@@ -19,6 +19,7 @@ from rankstream.wire.bounds import LARGEST
 from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
+    PREFERENCES,
     EVENTS,
     EXPERIMENTS,
     QUERIES,
@@ -49,6 +50,7 @@ COMMANDS_WRITE = {
         "rankstream snapshots rollback",
         "rankstream snapshots follow",
         "rankstream snapshots promote",
+        "rankstream snapshots canary",
         "rankstream snapshots repair",
     ),
     EXPERIMENTS: ("rankstream experiments publish",),
@@ -58,6 +60,7 @@ COMMANDS_WRITE = {
 
 COMMANDS_READ = {
     EVALUATIONS: ("rankstream monitor",),
+    PREFERENCES: ("rankstream snapshots canary",),
     **COMMANDS_WRITE,
     TRAINING: (*COMMANDS_WRITE[TRAINING], "rankstream monitor"),
     SNAPSHOTS: (

@@ -116,21 +116,21 @@ def test_sums_are_those_by_hand() -> None:
 def test_partitions_add_up() -> None:
     """To the sums of all; those of other classes of actions do not."""
     lists = some_lists(800)
-    values = {}
+    values: dict[bytes, Any] = {}
     for partition, part in enumerate((lists[:300], lists[300:])):
         kept = CanaryLists(["m"], SETTINGS, partition)
         kept.take(closed_of(part))
         values |= {each.key: each.value for each in kept.changes()}
     for tag, expected in by_hand(lists).items():
-        found = merged(values, tag)  # type: ignore[arg-type]
+        found = merged(values, tag)
         assert found is not None
         assert np.array_equal(found.sums, expected)
     values[stage_key("m@3.10/1", 7)] = encoded(
         StageSums(("click",), np.zeros((100, 2, 3), np.int64))
     )
     with pytest.raises(ValueError, match="same classes of actions in all partitions"):
-        merged(values, "m@3.10/1")  # type: ignore[arg-type]
-    assert merged(values, "m@3.10/9") is None  # type: ignore[arg-type]
+        merged(values, "m@3.10/1")
+    assert merged(values, "m@3.10/9") is None
 
 
 def test_a_fold_goes_on_from_what_it_wrote() -> None:

@@ -230,7 +230,7 @@ def decoded(tag: str, value: bytes) -> StageSums:
     return StageSums(tuple(names), sums.reshape(N_GROUPS, 2, FIRST_CLASS + len(names)))
 
 
-def merged(values: Mapping[bytes, bytes], tag: str) -> StageOfStage | None:
+def merged(values: Mapping[bytes, bytes], tag: str) -> StageSums | None:
     """Sums of a stage over all partitions; None before any list.
 
     Parameters

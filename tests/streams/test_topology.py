@@ -19,9 +19,9 @@ from rankstream.wire.bounds import LARGEST
 from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
-    PREFERENCES,
     EVENTS,
     EXPERIMENTS,
+    PREFERENCES,
     QUERIES,
     SNAPSHOTS,
     TRAINING,

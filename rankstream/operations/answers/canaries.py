@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from models.evaluation.canary import Judgement
 
+from models.evaluation.canary import Judgement
 from producers.topic_reader import TopicReader
 from rankstream.configuration.canary import CanarySettings
 from rankstream.operations.answers.as_builtins import Answer

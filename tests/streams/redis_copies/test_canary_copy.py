@@ -3,6 +3,7 @@
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,10 +72,9 @@ def held(store: SnapshotStore) -> tuple[Pointer, bytes] | None:
     return found and (found.pointer, found.canary or b"")
 
 
-def keys_of(client: redis.Redis, namespace: str) -> dict[bytes, bytes | None]:
+def keys_of(client: redis.Redis, namespace: str) -> dict[Any, bytes | None]:
     """Everything of the namespace, as bytes."""
-    names: list[bytes] = client.keys(f"{namespace}:*")
-    return {key: client.dump(key) for key in names}
+    return {key: client.dump(key) for key in client.keys(f"{namespace}:*")}
 
 
 def test_a_canary_is_the_bytes_of_its_record(

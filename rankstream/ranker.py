@@ -20,11 +20,11 @@ from typing import Any
 import msgspec
 import numpy.typing as npt
 
-from rankstream.ranking.checked_weights import GivenFeatures, checked_weights
 from rankstream.ranking.logged_sets import LoggedSets
 from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.ranking.ranked_list import Ranking
 from rankstream.ranking.served_model import ServedModel
+from rankstream.ranking.taken_versions import TakenVersions
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
@@ -33,8 +33,6 @@ from rankstream.snapshots import (
     StoreUnavailable,
     decode_at,
     decode_snapshot,
-    features_hash,
-    pointer_of,
 )
 from rankstream.wire.routing import (
     normalised_query,
@@ -85,7 +83,8 @@ class Ranker:
     Attributes
     ----------
     failures
-        Counts of failures by reason: those of `SnapshotError`, and `unavailable`.
+        Counts of failures by reason: those of `SnapshotError`, `unavailable`, and
+        `canary`: one that cannot be served, while the version beside it is.
     trouble
         What was wrong at the last look, while the last good one is served; else empty.
     candidates_left_out
@@ -103,10 +102,6 @@ class Ranker:
     ) -> None:
         if (store is None) == (source is None):
             raise ValueError("a ranker must have a store or a source, and not both")
-        if n_features is not None and feature_names is not None:
-            raise ValueError(
-                "a ranker must be given n_features or feature_names, and not both"
-            )
         self.model = model
         self.failures: dict[str, int] = {}
         self.trouble = ""
@@ -114,15 +109,9 @@ class Ranker:
         self._source = source
         self.candidates_left_out = 0
         self._logged = LoggedSets()
-        self._features: GivenFeatures | None = None
-        if n_features is not None:
-            self._features = GivenFeatures(n_features)
-        if feature_names is not None:
-            names = list(feature_names)
-            self._features = GivenFeatures(len(names), features_hash(names))
+        self._taken = TakenVersions(model, n_features, feature_names)
         self._given: bytes | None = None
         self._known: bytes | None = None
-        self._served: ServedModel | None = None
         self._heard_s = float("-inf")
         self._taking = threading.Lock()
         self._is_cut_off = False
@@ -140,6 +129,12 @@ class Ranker:
         """Epoch and version that are served."""
         served = self._served
         return served.pointer if served else None
+
+    @property
+    def canary(self) -> str:
+        """The tag of the canary in force, which names its stage; empty of none."""
+        serving = self._taken.serving
+        return serving.canary.tag if serving and serving.canary else ""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -227,6 +222,7 @@ class Ranker:
         policy: str = "plackett-luce",
         seed: int | None = None,
         multileaving: Multileaving = ONE_CANDIDATE,
+        session: str | None = None,
     ) -> Ranking:
         """Rank the candidates of one query.
 
@@ -244,6 +240,9 @@ class Ranker:
             Of the draw, logged so that it can be made again; random where absent.
         multileaving
             For the policy `multileave`: as the learner of the model has it.
+        session
+            Whose list it is. While a canary goes out it decides which version makes the
+            list; without one that is the version which all others are served.
 
         Raises
         ------
@@ -252,12 +251,14 @@ class Ranker:
         ValueError
             Where features do not fit the model, or are not finite.
         """
-        served = self._served
-        if served is None:
+        serving = self._taken.serving
+        if serving is None:
             raise self._without()
+        served, tag = serving.of(session)
         return served.rank(
-            features, cutoff=cutoff, policy=policy, seed=seed, multileaving=multileaving
-        )
+            features, cutoff=cutoff, policy=policy, seed=seed,
+            multileaving=multileaving, session=session or "", canary=tag,
+        )  # fmt: skip
 
     def query_event(
         self,
@@ -288,13 +289,10 @@ class Ranker:
         Raises
         ------
         ValueError
-            Where items and ranked documents differ in number.
+            Where items and ranked documents differ in number, or the session is not
+            that of `rank`.
         """
-        if len(items) != len(ranking.scores):
-            raise ValueError(
-                "items must name every ranked document; got "
-                f"{len(items)} for {len(ranking.scores)} documents"
-            )
+        ranking.check_event(items, fields)
         if impression_id is None:
             impression_id = self.impression_id(secrets.token_hex(16), query_id)
         is_due = log_candidates or (
@@ -328,44 +326,42 @@ class Ranker:
         return _to_json({"impression_id": impression_id, "at_ms": at_ms, **fields})
 
     def _look(self) -> bool:
-        snapshot = self._newest()
+        snapshot, canary = self._newest()
         self._heard_s, self._is_cut_off = time.monotonic(), False
-        is_taken = snapshot is not None and self._take(snapshot)
+        is_taken, trouble = self._taken.take(snapshot, canary)
         self._known, self.trouble = self._given, ""
+        if trouble is not None:
+            self._failed(trouble.reason, trouble)
         return is_taken
 
-    def _newest(self) -> Snapshot | None:
-        """A verified snapshot where there may be news."""
+    def _newest(self) -> tuple[Snapshot | None, bytes | None]:
+        """A verified snapshot and a canary's record, where there may be news."""
         if self._store is not None:
-            answer = self._store.current(self.model, self.pointer)
+            known = self._taken.known_canary
+            answer = self._store.newest(self.model, self.pointer, known)
             if answer is None and self._served is not None:
                 raise SnapshotError(
                     "emptied",
                     f"Redis must hold {self.model!r}; it holds none any more",
                 )
-            if answer is None or answer[1] is None:
-                return None
-            return decode_at(answer[1], self.model, answer[0])
+            if answer is None:
+                return None, None
+            pointer, envelope, canary = answer
+            if envelope is None:
+                return None, canary
+            return decode_at(envelope, self.model, pointer), canary
         self._given = given = self._source() if self._source else None
         if given is None or given is self._known:
-            return None
+            return None, None
         snapshot = decode_snapshot(given)
         if snapshot.model != self.model:
             raise SnapshotError("model", f"got a snapshot of {snapshot.model!r}")
-        return snapshot
+        return snapshot, None
 
-    def _take(self, snapshot: Snapshot) -> bool:
-        pointer, now = pointer_of(snapshot), self.pointer
-        if now is not None and pointer <= now:
-            return False
-        wanted = self._features
-        if self._served is not None and (wanted is None or wanted.list_hash is None):
-            # The service gives what the first snapshot needed.
-            first = self._served.snapshot
-            wanted = GivenFeatures(first.n_features, first.features_hash)
-        checked = checked_weights(snapshot, wanted)
-        self._served = ServedModel(snapshot, checked, pointer, time.monotonic())
-        return True
+    @property
+    def _served(self) -> ServedModel | None:
+        serving = self._taken.serving
+        return serving.served if serving else None
 
     def _failed(self, reason: str, error: Exception) -> None:
         self.failures[reason] = self.failures.get(reason, 0) + 1

@@ -4,9 +4,19 @@
 is never an error here: readers find nothing in it, and writers replace it.
 """
 
+import hashlib
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rankstream.wire.envelope import Pointer
+from rankstream.wire.envelope import (
+    Pointer,
+    Snapshot,
+    decode_snapshot,
+    pointer_from,
+)
+
+BATCH_BYTES = 4 * 1024 * 1024
+"""Several versions go to Redis in one script up to about this size."""
 
 CLEAR = """
 local function kind(key) return redis.call('TYPE', key).ok end
@@ -23,16 +33,28 @@ local function clear(pointer, versions, prefix)
 end
 """
 
-PUBLISH = """
-local pointer, versions, models = KEYS[1], KEYS[2], KEYS[3]
+MARK = """
+local function mark_of(key)
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'string' then return redis.sha1hex(redis.call('GET', key)) end
+  return kind == 'none' and '' or kind
+end
+"""
+"""Of a canary: the SHA-1 of its bytes, empty of none."""
+
+PUBLISH = (
+    MARK
+    + """
+local pointer, versions, models, canary = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local keep, model, prefix = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local held, wanted = ARGV[4], ARGV[5]
 local now, moved = redis.call('GET', pointer), 0
 local e, v = -1, -1
 if now then
   local first, second = string.match(now, '^(%d+)%.(%d+)$')
   if first then e, v = tonumber(first), tonumber(second) end
 end
-for at = 4, #ARGV, 2 do
+for at = 6, #ARGV, 2 do
   local name = ARGV[at]
   local first, second = string.match(name, '^(%d+)%.(%d+)$')
   local epoch, version = tonumber(first), tonumber(second)
@@ -52,19 +74,39 @@ if moved > 0 then
   while redis.call('LLEN', versions) > keep do
     redis.call('DEL', prefix .. redis.call('LPOP', versions))
   end
-  redis.call('PUBLISH', pointer, now)
 end
+local is_swapped = false
+if canary and (held == 'any' or held == mark_of(canary)) then
+  if wanted == '' then is_swapped = redis.call('DEL', canary) > 0
+  elseif mark_of(canary) ~= redis.sha1hex(wanted) then
+    redis.call('SET', canary, wanted)
+    is_swapped = true
+  end
+end
+if moved > 0 or is_swapped then redis.call('PUBLISH', pointer, now or '') end
 return moved
 """
+)
 
 CURRENT = """
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind == 'none' then return false end
 if kind ~= 'string' then return {kind} end
 local now = redis.call('GET', KEYS[1])
-if now == ARGV[1] then return {now} end
-if redis.call('TYPE', ARGV[2] .. now).ok ~= 'string' then return {now, ''} end
-return {now, redis.call('GET', ARGV[2] .. now)}
+local envelope, canary = false, false
+if now ~= ARGV[1] then
+  local key = ARGV[2] .. now
+  envelope = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key) or ''
+end
+if KEYS[2] then
+  local head, length = ARGV[3], tonumber(ARGV[4])
+  if redis.call('TYPE', KEYS[2]).ok ~= 'string' then canary = ''
+  elseif length == 0 or redis.call('STRLEN', KEYS[2]) ~= length
+      or redis.call('GETRANGE', KEYS[2], 0, #head - 1) ~= head then
+    canary = redis.call('GET', KEYS[2])
+  end
+end
+return {now, envelope, canary}
 """
 
 STANDING = """
@@ -81,6 +123,7 @@ return held
 
 MEND = (
     CLEAR
+    + MARK
     + """
 local function fault(pointer, versions)
   local of_pointer, of_versions = kind(pointer), kind(versions)
@@ -102,9 +145,10 @@ end
 local models = KEYS[1]
 if kind(models) ~= 'none' and kind(models) ~= 'set' then redis.call('DEL', models) end
 local found = {}
-for at = 1, #ARGV, 2 do
-  local pointer, versions = KEYS[at + 1], KEYS[at + 2]
-  local model, prefix = ARGV[at], ARGV[at + 1]
+for at = 1, #ARGV / 2 do
+  local pointer, versions, canary = KEYS[3 * at - 1], KEYS[3 * at], KEYS[3 * at + 1]
+  local model, prefix = ARGV[2 * at - 1], ARGV[2 * at]
+  if kind(canary) ~= 'string' then redis.call('DEL', canary) end
   local why, now = fault(pointer, versions), ''
   if why ~= '' then clear(pointer, versions, prefix) else
     now = redis.call('GET', pointer) or ''
@@ -113,7 +157,7 @@ for at = 1, #ARGV, 2 do
       redis.call('SADD', models, model)
     end
   end
-  found[#found + 1], found[#found + 2] = now, why
+  found[3 * at - 2], found[3 * at - 1], found[3 * at] = now, why, mark_of(canary)
 end
 return found
 """
@@ -164,12 +208,75 @@ class StoreUnavailable(RuntimeError):
 
 
 class Standing(NamedTuple):
-    """What a model's pointer leads to.
+    """What a model's pointer leads to, and the mark of its canary.
 
     `fault` is empty where it leads to a snapshot, `missing` where to none; else it says
     what was wrong with what Redis held, which was cleared. Without a pointer there is
-    none, now.
+    none, now. `canary` is empty where there is none, now.
     """
 
     pointer: Pointer | None
     fault: str
+    canary: str = ""
+
+
+class Newest(NamedTuple):
+    """What a model's pointer and its canary are, at one moment.
+
+    `envelope` and `canary` are None where they are what the reader knows, and empty
+    where there is none.
+    """
+
+    pointer: Pointer
+    envelope: bytes | None
+    canary: bytes | None
+
+
+class CanarySwap(NamedTuple):
+    """What a model's canary is to be: `wanted`, empty for none.
+
+    Only where Redis holds what `held` is the mark of; whatever it holds for None.
+    """
+
+    held: str | None
+    wanted: bytes
+
+
+def mark_of(canary: bytes) -> str:
+    """By what two records of canaries are told apart; empty of none."""
+    if not canary:
+        return ""
+    return hashlib.sha1(canary, usedforsecurity=False).hexdigest()
+
+
+def newest_from(answer: list[bytes | None]) -> Newest:
+    """What the script answered.
+
+    Raises
+    ------
+    SnapshotError
+        Where the pointer is malformed.
+    """
+    pointer = pointer_from(answer[0] or b"")
+    return Newest(pointer, *answer[1:])
+
+
+def batches_of(
+    envelopes: Sequence[bytes],
+) -> Iterator[list[tuple[Snapshot, bytes]]]:
+    """Versions of one model, so many that a script carries them; one batch at least.
+
+    Raises
+    ------
+    SnapshotError
+    """
+    snapshots = [decode_snapshot(envelope) for envelope in envelopes]
+    if len({snapshot.model for snapshot in snapshots}) > 1:
+        raise ValueError("versions must be of one model; got several")
+    start, size = 0, 0
+    for end, envelope in enumerate(envelopes, 1):
+        size += len(envelope)
+        if size >= BATCH_BYTES and end < len(envelopes):
+            yield list(zip(snapshots[start:end], envelopes[start:end], strict=True))
+            start, size = end, 0
+    yield list(zip(snapshots[start:], envelopes[start:], strict=True))

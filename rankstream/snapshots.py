@@ -1,41 +1,44 @@
-"""How model snapshots lie in Redis; the one module that reaches it.
+"""How model snapshots lie in Redis, and how they are written and read.
 
 Below a namespace:
 
     snapshot:MODEL:EPOCH.VERSION   an envelope, immutable
     versions:MODEL                 list of EPOCH.VERSION, oldest first
     pointer:MODEL                  EPOCH.VERSION; also the channel that tells of moves
+    canary:MODEL                   the record of its canary, while it has one: the bytes
+                                   of the topic, see `rankstream.wire.canaries`
     models                         set of names
     KIND                           hash of small documents by name: experiments,
                                    and removed-experiments with their last epochs
 
 All of it is a copy of the topics `snapshots` and `experiments`: the role `publish`
 writes again what is lost or was changed. One script writes a model: the pointer after
-the snapshot, and only forwards by (epoch, version). Another gives readers the pointer
-and its envelope together.
+the snapshot, only forwards by (epoch, version), and the canary with it. It replaces
+only the canary that its writer knew, as canaries have no order. Another gives readers
+pointer, envelope and canary together, without the bytes that they have.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-import redis
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.retry import Retry
-
+from rankstream.redis_connection import RedisConnection
 from rankstream.redis_scripts import (
+    BATCH_BYTES,
     CURRENT,
     DISCARD,
-    DOCUMENTS,
     MEND,
     PUBLISH,
-    PUT_DOCUMENTS,
     STANDING,
+    CanarySwap,
+    Newest,
     Standing,
     StoreUnavailable,
+    batches_of,
+    newest_from,
 )
 from rankstream.settings import Settings, secret
 from rankstream.tls import believing
+from rankstream.wire.canary_snapshots import KnownCanary
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
@@ -56,6 +59,10 @@ from rankstream.wire.envelope import (
 from rankstream.wire.snapshot_names import following_key
 
 __all__ = [
+    "BATCH_BYTES",
+    "CanarySwap",
+    "KnownCanary",
+    "Newest",
     "Pointer",
     "Snapshot",
     "SnapshotError",
@@ -78,11 +85,8 @@ __all__ = [
     "store_of",
 ]
 
-BATCH_BYTES = 4 * 1024 * 1024
-"""Several versions go to Redis in one script up to about this size."""
 
-
-class SnapshotStore:
+class SnapshotStore(RedisConnection):
     """Snapshots of a namespace in one Redis.
 
     Safe to use from several threads.
@@ -115,24 +119,20 @@ class SnapshotStore:
     ) -> None:
         if keep < 1:
             raise ValueError(f"keep must be at least 1; got {keep}")
-        self.place = url.rpartition("@")[2]
-        self._prefix = f"{namespace or 'rankstream'}:"
         self._keep = keep
-        self._client = redis.Redis.from_url(
+        super().__init__(
             url,
-            username=username or None,
-            password=password or None,
-            **({"ssl_ca_certs": ca_file} if ca_file else {}),
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            health_check_interval=15,
-            retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.1), retries),
+            namespace=namespace,
+            username=username,
+            password=password,
+            ca_file=ca_file,
+            timeout_s=timeout_s,
+            retries=retries,
         )
-        script = self._client.register_script
+        script = self._script
         self._publish, self._current = script(PUBLISH), script(CURRENT)
         self._standing, self._mend = script(STANDING), script(MEND)
         self._discard = script(DISCARD)
-        self._documents, self._put = script(DOCUMENTS), script(PUT_DOCUMENTS)
 
     def publish(self, envelope: bytes) -> bool:
         """Bring a snapshot in and move the pointer; False if it was there or is old.
@@ -152,21 +152,38 @@ class SnapshotStore:
         ------
         StoreUnavailable, SnapshotError
         """
-        snapshots = [decode_snapshot(envelope) for envelope in envelopes]
-        if len({snapshot.model for snapshot in snapshots}) > 1:
-            raise ValueError("versions must be of one model; got several")
-        count, start, size = 0, 0, 0
-        for end, envelope in enumerate(envelopes, 1):
-            size += len(envelope)
-            if size >= BATCH_BYTES or end == len(envelopes):
-                batch = zip(snapshots[start:end], envelopes[start:end], strict=True)
-                count += self._publish_batch(snapshots[0].model, list(batch))
-                start, size = end, 0
+        if not envelopes:
+            return 0
+        model = decode_snapshot(envelopes[0]).model
+        return self.publish_with(model, envelopes, None)
+
+    def publish_with(
+        self, model: str, envelopes: Sequence[bytes], swap: CanarySwap | None
+    ) -> int:
+        """Bring in versions, and the model's canary with the last of them, at once.
+
+        Raises
+        ------
+        StoreUnavailable, SnapshotError
+        """
+        count, batches = 0, list(batches_of(envelopes))
+        for batch in batches:
+            is_last = batch is batches[-1]
+            count += self._publish_batch(model, batch, swap if is_last else None)
         return count
 
-    def _publish_batch(self, model: str, batch: list[tuple[Snapshot, bytes]]) -> int:
-        keys = [*self._places_of(model), f"{self._prefix}models"]
-        arguments: list[Any] = [self._keep, model, self._versions_of(model)]
+    def _publish_batch(
+        self,
+        model: str,
+        batch: list[tuple[Snapshot, bytes]],
+        swap: CanarySwap | None,
+    ) -> int:
+        pointer, versions, canary = self._places_of(model)
+        keys = [pointer, versions, f"{self._prefix}models"]
+        arguments: list[Any] = [self._keep, model, self._versions_of(model), "", ""]
+        if swap is not None:
+            keys.append(canary)
+            arguments[3:] = ["any" if swap.held is None else swap.held, swap.wanted]
         for snapshot, envelope in batch:
             arguments += [str(pointer_of(snapshot)), envelope]
         return int(self._call(self._publish, keys=keys, args=arguments))
@@ -184,15 +201,35 @@ class SnapshotStore:
         SnapshotError
             Where the pointer is malformed.
         """
+        found = self._read(model, known)
+        return found and (found.pointer, found.envelope)
+
+    def newest(
+        self,
+        model: str,
+        known: Pointer | None = None,
+        known_canary: KnownCanary = KnownCanary(),  # noqa: B008  it never changes
+    ) -> Newest | None:
+        """The same, with the canary of the model; its bytes only where it is another.
+
+        Raises
+        ------
+        StoreUnavailable
+        SnapshotError
+            Where the pointer is malformed.
+        """
+        return self._read(model, known, known_canary)
+
+    def _read(
+        self, model: str, known: Pointer | None, canary: KnownCanary | None = None
+    ) -> Newest | None:
+        pointer, _, place = self._places_of(model)
+        arguments: list[Any] = [str(known or ""), self._versions_of(model)]
+        keys = [pointer] if canary is None else [pointer, place]
         answer = self._call(
-            self._current,
-            keys=[self._pointer_of(model)],
-            args=[str(known or ""), self._versions_of(model)],
+            self._current, keys=keys, args=[*arguments, *(canary or ())]
         )
-        if not answer:
-            return None
-        pointer = pointer_from(answer[0])
-        return pointer, (None if len(answer) == 1 else answer[1] or b"")
+        return newest_from(answer) if answer else None
 
     def standing(self, models: Sequence[str]) -> dict[str, Pointer]:
         """Pointers of those models whose pointer leads to a snapshot that is there.
@@ -214,7 +251,7 @@ class SnapshotStore:
         """What each pointer leads to; clears what no publisher can have written.
 
         That is a key of a wrong type, a pointer that is none, or one that is not to
-        the last of the versions. All versions of the model leave with it.
+        the last of the versions. All versions of the model leave with the pointer.
 
         Raises
         ------
@@ -226,8 +263,12 @@ class SnapshotStore:
             arguments += [model, self._versions_of(model)]
         answer = self._call(self._mend, keys=keys, args=arguments)
         return {
-            model: Standing(pointer_from(now) if now else None, why.decode())
-            for model, now, why in zip(models, answer[::2], answer[1::2], strict=True)
+            model: Standing(
+                pointer_from(now) if now else None, why.decode(), canary.decode()
+            )
+            for model, now, why, canary in zip(
+                models, answer[::3], answer[1::3], answer[2::3], strict=True
+            )
         }
 
     def discard(self, model: str, pointer: Pointer) -> bool:
@@ -238,7 +279,7 @@ class SnapshotStore:
         StoreUnavailable
         """
         arguments = [str(pointer), self._versions_of(model)]
-        keys = self._places_of(model)
+        keys = self._places_of(model)[:2]
         return bool(self._call(self._discard, keys=keys, args=arguments))
 
     def load(self, model: str, pointer: Pointer) -> bytes | None:
@@ -291,84 +332,17 @@ class SnapshotStore:
         ------
         StoreUnavailable
         """
-        try:
-            # redis-py leaves this method without types.
-            subscription: Any = cast("Any", self._client).pubsub(
-                ignore_subscribe_messages=True
-            )
-            with subscription as listening:
-                listening.subscribe(self._pointer_of(model))
-                while True:
-                    yield
-                    listening.get_message(timeout=0.5)
-                    while listening.get_message(timeout=0.0) is not None:
-                        pass
-        except redis.RedisError as error:
-            raise self._unavailable(error) from error
-
-    def documents(self, kind: str) -> dict[str, bytes]:
-        """Small documents of a kind by name; none where Redis holds something else.
-
-        Raises
-        ------
-        StoreUnavailable
-        """
-        flat = self._call(self._documents, keys=[f"{self._prefix}{kind}"], args=[])
-        pairs = zip(flat[::2], flat[1::2], strict=True)
-        return {name.decode(errors="replace"): value for name, value in pairs}
-
-    def put_documents(self, changes: Mapping[str, Mapping[str, bytes | None]]) -> None:
-        """Write small documents of several kinds, all at once; None removes one.
-
-        Raises
-        ------
-        StoreUnavailable
-        """
-        arguments: list[Any] = []
-        for number, documents in enumerate(changes.values(), 1):
-            for name, value in documents.items():
-                verb = "remove" if value is None else "put"
-                arguments += [number, verb, name, value or b""]
-        keys = [f"{self._prefix}{kind}" for kind in changes]
-        self._call(self._put, keys=keys, args=arguments)
-
-    def ping(self) -> None:
-        """Answer, or raise StoreUnavailable."""
-        self._call(self._client.ping)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        return self._heard(self._pointer_of(model))
 
     def _places_of(self, model: str) -> list[str]:
-        return [self._pointer_of(model), f"{self._prefix}versions:{model}"]
+        names = [f"{self._prefix}{kind}:{model}" for kind in ("versions", "canary")]
+        return [self._pointer_of(model), *names]
 
     def _pointer_of(self, model: str) -> str:
         return f"{self._prefix}pointer:{model}"
 
     def _versions_of(self, model: str) -> str:
         return f"{self._prefix}snapshot:{model}:"
-
-    def _call(self, function: Any, *arguments: Any, **options: Any) -> Any:
-        try:
-            return function(*arguments, **options)
-        except redis.RedisError as error:
-            if isinstance(error, redis.ResponseError):
-                # One that was made a replica keeps its clients: ask who has the address
-                # now. And one without memory keeps the buffer of a large request.
-                self._client.connection_pool.disconnect(inuse_connections=False)
-            raise self._unavailable(error) from error
-
-    def _unavailable(self, error: Exception) -> StoreUnavailable:
-        # Only the code of Redis' answer: its text may repeat what was sent.
-        code = re.search(r"\b(?!ERR\b)[A-Z]{3,}\b", str(error))
-        told = getattr(error.__context__, "reason", "") or (code[0] if code else "")
-        kind = f"{type(error).__name__} {told}".strip()
-        return StoreUnavailable(
-            f"Redis must answer at {self.place}; {kind}: see that it runs, or "
-            "correct redis.url",
-            is_answered=isinstance(error, redis.ResponseError),
-        )
 
 
 def store_of(settings: Settings, *, retries: int = 2) -> SnapshotStore:

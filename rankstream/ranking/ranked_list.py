@@ -1,7 +1,7 @@
 """A list that a ranker made, and what has to be logged about how it came to be."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ class Ranking:
     `multileaved` is there where rankers were compared. `intervention` is empty where
     the list is logged under the name of the model. `raw` [n_documents, n_features] are
     the features as they were given, of the list with the hash `features_hash`, where
-    the model has them logged.
+    the model has them logged. `session` is whose list it is, where that was said;
+    `canary` then names the stage of the canary in force, whichever version it is by.
     """
 
     order: npt.NDArray[np.int64]
@@ -36,6 +37,29 @@ class Ranking:
     intervention: str = ""
     raw: Floats | None = None
     features_hash: bytes = b""
+    session: str = ""
+    canary: str = ""
+
+    def check_event(self, items: Sequence[str], fields: Mapping[str, Any]) -> None:
+        """Refuse what an event of this list cannot say.
+
+        Raises
+        ------
+        ValueError
+            Where items and ranked documents differ in number, or the session is not
+            that which the list was ranked for.
+        """
+        if len(items) != len(self.scores):
+            raise ValueError(
+                "items must name every ranked document; got "
+                f"{len(items)} for {len(self.scores)} documents"
+            )
+        session = fields.get("session", self.session)
+        if self.session and session != self.session:
+            raise ValueError(
+                "session must be that which the list was ranked for; got "
+                f"{session!r} for {self.session!r}: give it to `rank` alone"
+            )
 
     def logged(self, items: Sequence[str], *, log_candidates: bool) -> dict[str, Any]:
         """Fields of the query event that say how the list came to be."""
@@ -49,6 +73,10 @@ class Ranking:
             "scores": _base64(self.scores),
             "features": _base64(self.features[self.order]),
         }
+        if self.session:
+            fields["session"] = self.session
+        if self.canary:
+            fields["canary"] = self.canary
         if self.intervention:
             fields["intervention"] = self.intervention
         if log_candidates and self.raw is not None:

@@ -16,14 +16,14 @@ Floats = npt.NDArray[np.float32]
 
 
 class ServedModel(NamedTuple):
-    """What is served, replaced as one: no list mixes two versions."""
+    """A version that is served, as one: no list mixes two versions."""
 
     snapshot: Snapshot
     checked: CheckedWeights
     pointer: Pointer
     taken_s: float
 
-    def rank(
+    def rank(  # noqa: PLR0913  all that a list follows from
         self,
         features: npt.ArrayLike,
         *,
@@ -31,12 +31,16 @@ class ServedModel(NamedTuple):
         policy: str,
         seed: int | None,
         multileaving: Multileaving,
+        session: str = "",
+        canary: str = "",
     ) -> Ranking:
         """Rank the candidates of one query; see `rankstream.ranker.Ranker.rank`.
 
         Parameters
         ----------
         features : [n_documents, n_features]
+        session, canary
+            To be logged: whose list it is, and the tag of the canary in force.
 
         Raises
         ------
@@ -68,6 +72,7 @@ class ServedModel(NamedTuple):
             order, scores, scaled, policy, drawn, snapshot.model, snapshot.version,
             made, snapshot.intervention,
             raw if snapshot.log_candidates else None, snapshot.features_hash,
+            session, canary,
         )  # fmt: skip
 
     def _checked_features(self, features: npt.ArrayLike) -> Floats:

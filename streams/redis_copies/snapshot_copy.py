@@ -3,7 +3,8 @@
 Learning never waits for Redis: versions that cannot be written yet wait here, at most
 the last ones of each model. What Redis lost is written again, and what nobody can have
 published is taken away. Two copies at once do no harm; Redis takes each version once,
-forwards only.
+forwards only. A canary comes from its model's own key, and goes with it: whoever reads
+sees the pointer and the canary of one moment of the topic.
 """
 
 import logging
@@ -11,7 +12,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rankstream.redis_scripts import mark_of
 from rankstream.snapshots import (
+    CanarySwap,
     Pointer,
     SnapshotError,
     SnapshotStore,
@@ -23,6 +26,8 @@ from rankstream.snapshots import (
     pointer_of,
     rolled_back,
 )
+from rankstream.wire.canaries import model_of_canary
+from rankstream.wire.canary_snapshots import opened_canary
 from rankstream.wire.changes import change_key
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.snapshot_names import decode_record, version_key
@@ -36,12 +41,13 @@ log = logging.getLogger("rankstream.publisher")
 
 
 class Work(NamedTuple):
-    """Of one model: a pointer to take away first, and what to write."""
+    """Of one model: a pointer to take away first, and what to write, all at once."""
 
     model: str
     forged: Pointer | None
-    last: Pointer
+    last: Pointer | None
     values: list[bytes]
+    canary: CanarySwap
 
 
 @dataclass
@@ -54,10 +60,21 @@ class _Model:
     forged: Pointer | None = None
     follows_in: int = 0
     """The epoch in which learned versions are served, after a rollback was undone."""
+    canary: bytes = b""
+    held: str | None = None
+    """The mark of the canary that Redis has; None before anything was written."""
 
     @property
     def newest(self) -> Pointer | None:
         return next(reversed(self.kept), None)
+
+    @property
+    def has_canary(self) -> bool:
+        return bool(self.canary or self.held)
+
+    @property
+    def is_canary_due(self) -> bool:
+        return self.held != mark_of(self.canary)
 
     def pending(self) -> list[Pointer]:
         written = self.written
@@ -78,13 +95,21 @@ class SnapshotCopy:
         Where to write; it should not retry by itself.
     keep
         Versions of each model to hold for a refill.
+
+    Attributes
+    ----------
+    is_behind
+        Whether more was committed than was taken. What a transaction or a second
+        reading left half way is not shown of models that have a canary.
     """
 
     def __init__(self, store: SnapshotStore, *, keep: int = 50) -> None:
         self._store = store
         self._keep = keep
+        self.is_behind = False
         self._models: dict[str, _Model] = {}
         self._ahead: UnexpectedEntries[str, Pointer] = UnexpectedEntries()
+        self._canaries_ahead: UnexpectedEntries[str, str] = UnexpectedEntries()
         self._counts = dict.fromkeys(
             (
                 "snapshots_published",
@@ -103,12 +128,16 @@ class SnapshotCopy:
         key
             `MODEL/EPOCH.VERSION` of a snapshot, `MODEL` of the snapshot that a
             rollback made the newest, `MODEL/follow` of the one with which learned
-            versions are served again, in its epoch; what notes a deployment is
-            passed over.
+            versions are served again, in its epoch; `MODEL/canary` of a canary; what
+            notes a deployment is passed over.
         value
-            Its envelope; None removes an old version.
+            Its envelope, or the canary; None removes an old version, or the canary.
         """
         name = key or b""
+        of_canary = model_of_canary(name, value)
+        if of_canary is not None:
+            self._take_canary(name, of_canary, value or b"")
+            return
         if value is None:
             self._forget(name)
             return
@@ -117,11 +146,7 @@ class SnapshotCopy:
         try:
             snapshot = decode_record(name, value)
         except SnapshotError as error:
-            self._counts["snapshots_rejected"] += 1
-            log.warning(
-                "event=snapshot-rejected key=%r reason=%s %s",
-                name[:100], error.reason, error,
-            )  # fmt: skip
+            self._reject(name, error)
             return
         pointer, whole = pointer_of(snapshot), version_key(snapshot)
         following = following_key(snapshot.model)
@@ -137,9 +162,18 @@ class SnapshotCopy:
         model.size += len(value)
         self._trim(model)
 
+    def begin_anew(self) -> None:
+        """Hear that all that the topic has comes again.
+
+        A canary that was removed meanwhile does not, nor does its removal.
+        """
+        for model in self._models.values():
+            model.canary = b""
+
     def settle(self) -> None:
         """Hear that a settled batch came: see `CommittedBatch`."""
         self._ahead.settle()
+        self._canaries_ahead.settle()
 
     def models(self) -> list[str]:
         """Those to look for."""
@@ -160,9 +194,9 @@ class SnapshotCopy:
         for name, standing in found.items():
             model = self._models[name]
             why = self._why_lost(name, model, standing)
+            why = self._why_another_canary(name, model, standing, why) or why
             if why:
                 log.warning("event=redis-refill model=%s reason=%s", name, why)
-                model.written = None
                 lost += 1
         self._counts["redis_refills"] += lost
         return lost
@@ -171,10 +205,13 @@ class SnapshotCopy:
         """What there is to write, by model."""
         work = []
         for name, model in self._models.items():
+            if self.is_behind and model.has_canary:
+                continue
             pending = model.pending()
-            if pending:
+            if pending or model.is_canary_due:
                 values = [model.kept[pointer] for pointer in pending]
-                work.append(Work(name, model.forged, pending[-1], values))
+                swap = CanarySwap(model.held, model.canary)
+                work.append(Work(name, model.forged, model.newest, values, swap))
         return work
 
     def write(self, each: Work) -> int:
@@ -186,12 +223,14 @@ class SnapshotCopy:
         """
         if each.forged is not None:
             self._store.discard(each.model, each.forged)
-        return self._store.publish_all(each.values)
+        return self._store.publish_with(each.model, each.values, each.canary)
 
     def wrote(self, each: Work, count: int) -> None:
         """Hear that it was written, and how many versions went in."""
         model = self._models[each.model]
         model.written = each.last
+        # Also where it was another's that Redis had: the next look says so.
+        model.held = mark_of(each.canary.wanted)
         if model.forged == each.forged:
             model.forged = None
         self._counts["snapshots_published"] += count
@@ -203,20 +242,63 @@ class SnapshotCopy:
 
     def _why_lost(self, name: str, model: _Model, standing: Standing) -> str:
         """What is wrong with what Redis has; empty where nothing is."""
-        pointer, fault = standing
+        pointer, fault, _ = standing
         if pointer is not None and fault and pointer not in model.kept:
-            model.forged = pointer
+            model.forged, model.written = pointer, None
             return f"pointer {pointer} to a version that is not there"
         if pointer is None or model.newest is None or pointer <= model.newest:
             self._ahead.clear(name)
         elif self._ahead.is_confirmed(name, pointer):
-            model.forged = pointer
+            model.forged, model.written = pointer, None
             return f"pointer {pointer}, beyond {model.newest}, the last published"
         if fault:
+            model.written = None
             return fault
-        if model.written is not None and (pointer is None or pointer < model.written):
-            return f"pointer {pointer or 'missing'}, behind {model.written}"
+        written = model.written
+        if written is not None and (pointer is None or pointer < written):
+            model.written = None
+            return f"pointer {pointer or 'missing'}, behind {written}"
         return ""
+
+    def _why_another_canary(
+        self, name: str, model: _Model, standing: Standing, why_lost: str
+    ) -> str:
+        """How the canary in Redis differs; empty where it does not, or may rightly."""
+        seen, wanted = standing.canary, mark_of(model.canary)
+        if seen == wanted:
+            self._canaries_ahead.clear(name)
+            model.held = wanted
+            return ""
+        # Before the first writing nothing of ours was lost; what is due is written.
+        if model.held is None:
+            return ""
+        # Another publisher may have read further, unless the pointer was lost as well.
+        if not why_lost and (
+            self.is_behind
+            or model.held != wanted
+            or not self._canaries_ahead.is_confirmed(name, seen)
+        ):
+            return ""
+        model.held = seen
+        has, lacks = "another canary" if seen else "no canary", f"; {why_lost}"
+        return f"{has} than the topic{lacks if why_lost else ''}"
+
+    def _take_canary(self, key: bytes, name: str, value: bytes) -> None:
+        model = self._models.setdefault(name, _Model())
+        model.canary = b""
+        try:
+            if value:
+                opened_canary(value, name)
+            model.canary = value
+        except SnapshotError as error:
+            self._reject(key, error)
+
+    def _reject(self, key: bytes, error: SnapshotError) -> None:
+        self._counts["snapshots_rejected"] += 1
+        log.warning(
+            "event=snapshot-rejected key=%r reason=%s %s",
+            key[:100], error.reason, error,
+        )  # fmt: skip
 
     def _trim(self, model: _Model) -> None:
         while len(model.kept) > 1 and (

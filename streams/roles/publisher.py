@@ -92,6 +92,9 @@ class Publisher:
         }
 
     def _take_snapshots(self, batch: CommittedBatch) -> None:
+        if batch.is_first:
+            self.snapshots.begin_anew()
+        self.snapshots.is_behind = not batch.at_end
         for key, value in batch.records:
             self.snapshots.take(key, value)
         if batch.records:

@@ -267,11 +267,11 @@ def test_foreign_keys_are_typed_errors(
     assert ranker.version == 1
     assert store.standing(["m"]) == {}
     standing = store.mend(["m", "n"])
-    assert standing["m"] == (None, "a pointer of type list")
-    assert standing["n"] == (None, "")
+    assert standing["m"] == (None, "a pointer of type list", "")
+    assert standing["n"] == (None, "", "")
     assert store.publish(envelope(2))
     assert ranker.refresh()
-    assert store.mend(["m"]) == {"m": (Pointer(0, 2), "")}
+    assert store.mend(["m"]) == {"m": (Pointer(0, 2), "", "")}
 
 
 def test_a_full_redis_keeps_the_old_snapshot(tmp_path: Path) -> None:

@@ -48,9 +48,12 @@ def show(
     at_ms = shown.at_ms
     for number in range(shown.n_lists, shown.n_lists + n_lists):
         at_ms += step_ms
-        query = number % n_queries
+        query, session = number % n_queries, f"s{number // 3}"
         ranking = ranker.rank(
-            features_of(query), cutoff=CUTOFF, seed=int(rng.integers(2**63))
+            features_of(query),
+            cutoff=CUTOFF,
+            seed=int(rng.integers(2**63)),
+            session=session,
         )
         event = ranker.query_event(
             ranking,
@@ -58,7 +61,7 @@ def show(
             items=[f"d{item}" for item in range(N_ITEMS)],
             at_ms=at_ms,
             impression_id=f"i{number}",
-            session=f"s{number // 3}",
+            session=session,
         )
         sink.send(QUERIES, event)
         likes = relevance_of(query)[ranking.order] * EXAMINATION

@@ -154,6 +154,11 @@ class History:
         known = sorted(self.changes.get(model, {}).items(), reverse=True)
         return next((x for _, x in known if x and x.what not in STAY), None)
 
+    def newest(self, model: str) -> Change | None:
+        """The last row of a model that can be read, whatever it is of."""
+        known = sorted(self.changes.get(model, {}).items(), reverse=True)
+        return next((each for _, each in known if each), None)
+
     def n_looks(self, model: str) -> int:
         """Looks at evidence since the last change of what is served."""
         n = 0

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.trainings import Counted
 from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
+from rankstream.wire.canary_reports import CanaryReport, decode_report
 from rankstream.wire.envelope import pointer_from
 from rankstream.wire.model_evaluations import ModelValues, decode_rates, decode_values
 from rankstream.wire.schemas import decoded
@@ -119,6 +120,7 @@ class Gathered:
         self._interventions = Interventions(trained or {})
         self._curves = LearnedCurves()
         self._values: dict[str, ModelValues] = {}
+        self._canaries: dict[str, CanaryReport] = {}
         self._trouble = ""
         self._losses: tuple[str, ...] = ()
         self._passed_over: set[str] = set()
@@ -127,8 +129,8 @@ class Gathered:
     def take_verdict(self, value: bytes | None) -> None:
         """Take a record of `evaluations`; one that cannot be read is passed over.
 
-        It is a verdict, or holds clicks per list of the interventions of a model, or
-        what versions of it are worth. An experiment of which nothing else came yet is
+        It is a verdict, or holds clicks per list of the interventions of a model, what
+        versions of it are worth, or how its canary does. An experiment of which nothing else came yet is
         named in `overview`, once.
         """
         try:
@@ -159,11 +161,22 @@ class Gathered:
         try:
             values = decode_values(value)
         except msgspec.DecodeError:
-            self._pass_over(value)
+            self._take_canary(value)
             return
         with self._lock:
             if self._values.get(values.model) != values:
                 self._values[values.model] = values
+                self._moved()
+
+    def _take_canary(self, value: bytes) -> None:
+        try:
+            report = decode_report(value)
+        except msgspec.DecodeError:
+            self._pass_over(value)
+            return
+        with self._lock:
+            if self._canaries.get(report.model) != report:
+                self._canaries[report.model] = report
                 self._moved()
 
     def take_training(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
@@ -262,6 +275,10 @@ class Gathered:
                 "examination": [] if curves else list(self._examination),
                 "curves": curves,
                 "interventions": self._interventions.overview(),
+                "canaries": [
+                    msgspec.to_builtins(each)
+                    for _, each in sorted(self._canaries.items())
+                ],
                 "values": [
                     msgspec.to_builtins(each)
                     for _, each in sorted(self._values.items())

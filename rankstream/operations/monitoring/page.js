@@ -48,8 +48,10 @@ function drawOverview() {
   const rows = overview.experiments;
   const trained = overview.interventions;
   const isTrained = trained.rows.length + trained.states.length + trained.next.length > 0;
-  byId("empty").hidden = rows.length > 0 || isTrained || overview.values.length > 0;
+  byId("empty").hidden = rows.length > 0 || isTrained || overview.values.length > 0
+    || overview.canaries.length > 0;
   drawInterventions(trained, isTrained);
+  drawCanaries(overview.canaries);
   drawValues(overview.values);
   byId("main").hidden = rows.length === 0;
   if (!rows.some((each) => each.name === selected)) {
@@ -140,6 +142,35 @@ function rateOf(run, rate, largest) {
   if (rate && rate.mean !== null) drawing.append(shape("rect", { x: at(rate.mean) - 1.5, y: 3, width: 3, height: 10, class: "mean" }));
   if (run && run.reward !== null) drawing.append(shape("circle", { cx: at(run.reward), cy: 8, r: 4.5, class: "guess" }));
   return drawing;
+}
+
+// A row for each quantity of each canary: its bar is good where it is surely not worse.
+function drawCanaries(reports) {
+  const lightOf = { out: "", promoted: "ok", "canary withdrawn": "alarm" };
+  byId("out").hidden = reports.length === 0;
+  byId("canaries").tBodies[0].replaceChildren(...reports.flatMap((report) => {
+    const ends = report.differences.flatMap(({ mean, interval }) => [mean ?? 0, ...interval.map((end) => end ?? 0)]);
+    const largest = Math.max(1e-12, ...ends.map(Math.abs));
+    return report.differences.map(({ name, mean, interval: [low, high] }, number) => {
+      const drawing = element("td");
+      if (mean !== null && low !== null) drawing.append(barOf(mean, [low, high], largest));
+      const first = (text, kind) => element("td", number ? "" : text, kind);
+      return row(
+        element("th", number ? "" : report.canary),
+        first(report.before),
+        first(percent(report.share) + " %, " + report.stage + " of " + report.stages, "number"),
+        first(whole.format(report.canary_lists), "number"),
+        first(Math.round(100 * report.canary_lists / report.planned) + " %", "number"),
+        element("td", name),
+        element("td", mean === null ? "–" : signed(mean), "number"),
+        element("td", low === null ? "–" : signed(low) + " – " + signed(high)),
+        drawing,
+        first(report.largest_loss === null ? "–" : report.largest_loss.toFixed(3), "number"),
+      );
+    });
+  }));
+  byId("judged").replaceChildren(...reports.map(({ model, state, words }) =>
+    element("li", model + ": " + state + ", " + words, "light " + (lightOf[state] ?? "warning"))));
 }
 
 // A row for each policy, what was logged first; a bar of what it is worth more.

@@ -8,15 +8,20 @@ a canary that somebody changed meanwhile nothing is decided.
 import asyncio
 import logging
 import math
+import time
 from typing import Any
 
-from models.evaluation.canary import Judgement, Verdict
+import msgspec
 
+from models.evaluation.canary import Judgement, Verdict
 from rankstream.settings import Settings
 from rankstream.wire.canaries import Canary
-from rankstream.wire.changes import UNDECIDED, WITHDRAWN, Change
+from rankstream.wire.canary_reports import OUT, CanaryReport, encode_report
+from rankstream.wire.changes import UNDECIDED, WITHDRAWN, Change, History
 from rankstream.wire.schemas import SchemaRefused
+from rankstream.wire.topics import EVALUATIONS
 from streams.comparisons.canary_lists import tag_of
+from streams.comparisons.canary_report import report_of
 from streams.comparisons.canary_verdicts import judged
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
@@ -30,11 +35,18 @@ from streams.kafka.deployment.canary_change import (
 from streams.kafka.deployment.model_log import WriterFenced
 from streams.kafka.deployment.operator_change import write_once
 from streams.kafka.reader_role import either
+from streams.kafka.sent_record import send_record
 from streams.stage import Output
 from streams.training.model_records import ModelRecords
 
 LOOK_S = 1.0
 """How often it is looked whether sums moved."""
+
+TELL_S = 5.0
+"""Time between reports while nothing else happens."""
+
+REPORT = b"/canary"
+"""How keys of reports end; they begin with the model."""
 
 log = logging.getLogger("rankstream.trainer")
 
@@ -66,6 +78,8 @@ class Canaries:
         self._moved: set[str] = set()
         self._judged: dict[str, str] = {}
         self._refused: dict[str, str] = {}
+        self._reports: dict[str, CanaryReport] = {}
+        self._told: dict[str, tuple[float, CanaryReport]] = {}
         self._counts = {"canaries_changed": 0, "canaries_refused": 0}
 
     def take(self, partition: int, batch: CommittedBatch) -> None:
@@ -105,6 +119,7 @@ class Canaries:
             if len(self._settled) == self._settings.kafka.partitions:
                 for name, canary in sorted(self._seen.canaries.items()):
                     await self._judge(name, canary)
+                await self._tell()
             if done.is_set() or not await _rested(done):
                 return
 
@@ -119,6 +134,13 @@ class Canaries:
         except (SchemaRefused, ValueError) as error:
             self._refuse(name, str(error))
             return
+        self._reports[name] = report_of(
+            canary,
+            found,
+            state=OUT,
+            at_ms=time.time_ns() // 1_000_000,
+            largest_loss=_largest_loss(self._seen.history, canary),
+        )
         if found.verdict is not Verdict.WAIT:
             await self._change(name, canary, found)
 
@@ -149,6 +171,29 @@ class Canaries:
             name, made.what.replace(" ", "-"), made.version, made.why,
         )  # fmt: skip
 
+    async def _tell(self) -> None:
+        """Say how each does, not more often than anybody reads, and how it ended."""
+        now_s, due = time.monotonic(), []
+        for name, report in self._reports.items():
+            canary = self._seen.canaries.get(name)
+            if canary is None or canary.intervention != report.canary:
+                last = self._seen.history.newest(name)
+                report = msgspec.structs.replace(
+                    report, state=last.what if last else "ended"
+                )
+            told_s, told = self._told.get(name, (-math.inf, None))
+            is_new = told is None or (told.state, told.stage) != (
+                report.state, report.stage,
+            )  # fmt: skip
+            if report != told and (is_new or now_s - told_s >= TELL_S):
+                due.append((name, report))
+        for name, report in due:
+            key = name.encode() + REPORT
+            await send_record(self._cluster, EVALUATIONS, key, encode_report(report))
+            self._told[name] = now_s, report
+            if report.state != OUT:
+                del self._reports[name]
+
     def _refuse(self, name: str, why: str) -> None:
         if self._refused.get(name) != why:
             self._refused[name] = why
@@ -165,6 +210,15 @@ def _decided(
         return go_on(records, canary, decided)
     what = UNDECIDED if found.verdict is Verdict.UNDECIDED else WITHDRAWN
     return ended(records, canary, what, decided)
+
+
+def _largest_loss(history: History, canary: Canary) -> float | None:
+    """What was found when it began; None where nothing was."""
+    place = canary.intervention.rpartition("@")[2]
+    for change in history.changes.get(canary.model, {}).values():
+        if change and change.version == place and "largest_loss" in change.evidence:
+            return float(change.evidence["largest_loss"])
+    return None
 
 
 def figures_of(found: Judgement) -> dict[str, Any]:

@@ -315,7 +315,8 @@ class Intervention:
         canary = None if self._is_curve else self._settings.models[name].canary
         if canary is not None:
             _check_alone(now, name)
-            decided = Decided(f"train {self._by}", run.reason)
+            fall = {"largest_loss": run.largest_loss, "least_ratio": run.least_ratio}
+            decided = Decided(f"train {self._by}", run.reason, fall)
             _, outputs = begun(self._settings, now, snapshot, canary.rules(), decided)
             said = f"goes out to {canary.shares[0]:.0%} of sessions first"
         return await self._end(

@@ -10,13 +10,12 @@ from rankstream.wire.model_evaluations import ModelValues, encode_values
 from rankstream.wire.topics import (
     CANDIDATES,
     EVALUATIONS,
-    MAX_RECORD_BYTES,
     STATISTICS,
 )
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import Served, values_of
 from streams.kafka.clients import Cluster
-from streams.kafka.state.transactions import delivered
+from streams.kafka.sent_record import send_record
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.background_thread import BackgroundThread
 from streams.statistics.reader import Statistics
@@ -99,26 +98,10 @@ class Valuation:
             return values_of(served, inputs, curves.of(served.model), check)
 
         values = await self._beside(asyncio.to_thread(valued))
-        await self._send(served.model.encode() + VALUES, encode_values(values))
+        key = served.model.encode() + VALUES
+        await send_record(self._cluster, EVALUATIONS, key, encode_values(values))
         log.info("event=values model=%s lists=%d", values.model, values.lists)
         return True
-
-    async def _send(self, key: bytes, value: bytes) -> None:
-        cluster, place = self._cluster, self._cluster.place(EVALUATIONS, 0)
-        producer = cluster.clients.producer(
-            **cluster.client,
-            acks="all",
-            enable_idempotence=True,
-            max_request_size=MAX_RECORD_BYTES,
-        )
-        try:
-            await producer.start()
-            sent = await producer.send(
-                place.topic, partition=place.partition, key=key, value=value
-            )
-            await delivered([sent])
-        finally:
-            await producer.stop()
 
     def _pairs(self, topic: str) -> AsyncGenerator[list[Pair], None]:
         n_partitions = self._settings.kafka.partitions

@@ -33,6 +33,9 @@ WIRE_BYTES = 1_024
 MAX_ID_CHARACTERS = 256
 """Longest impression id, item id, model name, action or event id."""
 
+MAX_CANARY_CHARACTERS = MAX_ID_CHARACTERS + 20
+"""Longest `canary` of a query event: an intervention, and the number of a stage."""
+
 MAX_QUERY_CHARACTERS = 4_096
 """Normalising combining marks takes time quadratic in their number."""
 

@@ -13,6 +13,7 @@ import msgspec
 from rankstream.wire.bounds import (
     LARGEST_TEAM,
     LAST_MS,
+    MAX_CANARY_CHARACTERS,
     MAX_ID_CHARACTERS,
     MAX_QUERY_CHARACTERS,
     MAX_SHOWN,
@@ -95,6 +96,11 @@ QUERY_FIELDS: dict[str, Schema] = COMMON | {
     "features_hash": {
         "pattern": "^[0-9a-f]{16}$",
         "description": "Hash of the list of features, in hexadecimal.",
+    },
+    "canary": {
+        "maxLength": MAX_CANARY_CHARACTERS,
+        "description": "Stage of the canary in force for the session, in both arms: "
+        "INTERVENTION/STAGE, as the ranking has it.",
     },
 }
 

@@ -51,7 +51,8 @@ class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     it counts for, -1 for none. `candidate_features` holds a row for each candidate,
     for learners that must score what was not shown: as they were scored, or, with
     `features_hash`, as the service gave them. That names their list, by 16 hexadecimal
-    digits, and they are then kept in the topic `candidates`.
+    digits, and they are then kept in the topic `candidates`. `canary` names the stage
+    of the canary in force for the session; see `rankstream.wire.canaries`.
     """
 
     schema: int = SCHEMA
@@ -77,6 +78,7 @@ class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     session: str | None = None
     attributes: dict[str, Any] | None = None
     features_hash: str | None = None
+    canary: str | None = None
 
 
 class ClickEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +105,7 @@ class Impression(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     order; each is empty where absent. `identity` is that of the impression id, `unit`
     the 64-bit hash of
     session, else user, else impression. `extra` is MessagePack of what only later
-    stages read (experiment, rankings, assignments, user, session, attributes).
+    stages read (experiment, rankings, assignments, user, session, attributes, canary).
     """
 
     identity: bytes

@@ -3,7 +3,11 @@
 import hashlib
 
 from rankstream.wire import routing
-from rankstream.wire.bounds import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
+from rankstream.wire.bounds import (
+    MAX_CANARY_CHARACTERS,
+    MAX_ID_CHARACTERS,
+    MAX_QUERY_CHARACTERS,
+)
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.refusal_codes import Code
 from streams.ingest.refusal import refuse
@@ -14,6 +18,11 @@ def check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
     if not value and not may_be_empty:
         refuse(Code.IDENTITY, f"{name} must not be empty")
     _check_length(name, value, MAX_ID_CHARACTERS)
+
+
+def check_canary(tag: str) -> None:
+    """Refuse the name of a stage that none can have; whether it was is for readers."""
+    _check_length("canary", tag, MAX_CANARY_CHARACTERS)
 
 
 def _check_length(name: str, value: str, most: int) -> None:

@@ -33,7 +33,13 @@ from rankstream.wire.units_of_time import unit_of as time_unit_of
 from streams.dead_letter import Origin
 from streams.ingest.elements import UNREADABLE, reason_of
 from streams.ingest.exclusion import Exclusion
-from streams.ingest.identifiers import check_id, query_of, route_of_click, unit_of
+from streams.ingest.identifiers import (
+    check_canary,
+    check_id,
+    query_of,
+    route_of_click,
+    unit_of,
+)
 from streams.ingest.refusal import Refused, refuse
 from streams.ingest.vectors import (
     check_assignments,
@@ -61,6 +67,7 @@ EXTRA_FIELDS = (
     "session",
     "attributes",
     "features_hash",
+    "canary",
 )
 """Fields of a query event that only later stages read."""
 
@@ -144,6 +151,7 @@ class EventValidator:
         check_id("impression_id", event.impression_id)
         check_id("model", event.model, may_be_empty=True)
         check_id("intervention", event.intervention or "", may_be_empty=True)
+        check_canary(event.canary or "")
         query = query_of(event.query_id)
         if not query:
             refuse(Code.NO_ROUTE, "query_id must hold a visible character")
@@ -347,7 +355,7 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> dict[str, 
     if values == NO_EXTRA and event.candidate_features is None:
         return {}
     named = zip(EXTRA_FIELDS, values, strict=True)
-    # An empty session or user is none, in the log as well.
+    # An empty session, user or canary is none, in the log as well.
     fields = {name: value for name, value in named if value not in (None, "")}
     if event.assignments is not None:
         check_assignments(event.assignments, k)

@@ -48,6 +48,8 @@ export interface QueryEvent {
   attributes?: Record<string, unknown> | null;
   /** Hash of the list of features, in hexadecimal. */
   features_hash?: string | null;
+  /** Stage of the canary in force for the session, in both arms: INTERVENTION/STAGE, as the ranking has it. */
+  canary?: string | null;
 }
 
 /** The comparison that an impression belongs to. */
@@ -249,6 +251,7 @@ export interface RankItem {
  *
  * `exposures` has a row for each item of the request, and in it P(item at rank) for
  * each rank of the list. `intervention` is what statistics keep the list under.
+ * `canary` names the stage of the canary in force for the session, if any.
  */
 export interface RankAnswer {
   impression_id: string;
@@ -259,6 +262,7 @@ export interface RankAnswer {
   intervention: string;
   policy: string;
   exposures?: number[][] | null;
+  canary?: string | null;
 }
 
 /**

@@ -82,6 +82,20 @@ test("lists and clicks of a batch get ids where they have none", async (t) => {
   assert.deepEqual([first.at_ms, second.at_ms, second.event_id], [5, 6, "own"]);
 });
 
+test("the session goes with a list, and the stage of its canary comes back", async (t) => {
+  const list = { impression_id: "i", query_id: "q", ranking: ["a"], model: "m",
+    version: 9, intervention: "m@1.9", policy: "plackett-luce", canary: "m@1.9/1" };
+  const { requests, url } = await answering(t, says(200, list), says(202, TAKEN));
+  const client = new Client({ url });
+  const asked = { model: "m", query_id: "q", items: [], session: "s81" };
+  const found = await client.rank(asked);
+  assert.deepEqual([found.intervention, found.canary], ["m@1.9", "m@1.9/1"]);
+  await client.click({ ...found, item_id: "a" });
+  const [ranked, { event_id, at_ms, ...clicked }] = requests.map((x) => JSON.parse(x.body));
+  assert.equal(ranked.session, "s81");
+  assert.deepEqual(clicked, { impression_id: "i", query_id: "q", item_id: "a" });
+});
+
 test("what is refused is not asked again, and says why", async (t) => {
   const rejected = [{ index: 1, code: "shown", reason: "shown must hold items" }];
   const problem = { title: "", status: 422, code: "rejected", detail: "1 of 2", rejected };

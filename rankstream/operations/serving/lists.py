@@ -141,6 +141,7 @@ class Lists:
             intervention=ranking.intervention or asked.model,
             policy=ranking.policy,
             exposures=exposures,
+            canary=ranking.canary or None,
         )
         # Another request may have used the id while exposures were computed.
         kept = self._kept(asked, digest)
@@ -200,6 +201,7 @@ class Lists:
                 # It follows from the list's id, so that to ask again draws the same.
                 seed=draw_seed(asked.model, 0, impression),
                 multileaving=needs.multileaving,
+                session=asked.session,
             )
         except NoSnapshot as error:
             raise busy(str(error), code="no-snapshot") from error

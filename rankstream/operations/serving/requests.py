@@ -60,6 +60,7 @@ class RankAnswer(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     `exposures` has a row for each item of the request, and in it P(item at rank) for
     each rank of the list. `intervention` is what statistics keep the list under.
+    `canary` names the stage of the canary in force for the session, if any.
     """
 
     impression_id: str
@@ -70,6 +71,7 @@ class RankAnswer(msgspec.Struct, omit_defaults=True, kw_only=True):
     intervention: str
     policy: str
     exposures: list[list[float]] | None = None
+    canary: str | None = None
 
 
 class CombineRequest(Listing, frozen=True, kw_only=True):

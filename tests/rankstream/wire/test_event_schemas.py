@@ -139,6 +139,7 @@ def test_a_schema_and_ingestion_refuse_the_same(
         ("query-event", {"experiment": {"id": "e", "epoch": 1, "method": "ab"}}),
         ("query-event", {"seed": 2**63 - 1, "version": 2**63 - 1, "attributes": {}}),
         ("query-event", {"assignments": [0, -1], "rankings": {"a": ["b"], "b": []}}),
+        ("query-event", {"canary": "x" * 276, "session": "s"}),
         ("click-event", {"position": None, "item_id": "x" * 256, "event_id": "e"}),
     ],
 )  # fmt: skip
@@ -159,6 +160,7 @@ def test_what_both_take(name: str, changed: dict[str, Any]) -> None:
         ("query-event", {"features_hash": "0123456789abcdef"}),
         ("query-event", {"assignments": [1_000, 0]}),
         ("query-event", {"shown": ["a", "a"]}),
+        ("query-event", {"canary": "x" * 277}),
         ("query-event", {"schema": 2}),
         ("click-event", {"position": None}),
         ("click-event", {"position": None, "item_id": ""}),

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rankstream.wire.canaries import FIELD
 from rankstream.wire.events import PLACKETT_LUCE, Click, Impression, decode_items
 from rankstream.wire.routing import (
     identity,
@@ -143,6 +144,14 @@ def test_an_empty_session_or_user_is_none() -> None:
     assert taken(query(session="", user="y")) == taken(query(user="y"))
 
 
+def test_the_stage_of_a_canary_is_what_later_stages_read() -> None:
+    """As it came, also of one that never was; an empty one is none."""
+    for tag in ("m@1.5/1", "x" * 276, "\u00fc"):
+        extra = msgspec.msgpack.decode(taken(query(canary=tag, session="s")).extra)
+        assert extra == {"session": "s", FIELD: tag}
+    assert taken(query(canary="")) == taken(query(canary=None)) == taken(query())
+
+
 def test_a_click_is_routed_by_its_query_or_by_its_impression_id() -> None:
     """An id of our rankers carries the route."""
     name = routed_impression_id("u", route_of_query("q"))
@@ -211,6 +220,8 @@ def test_where_the_broker_itself_is_in_1970_so_are_its_events() -> None:
         (query(candidates=[f"d{i}" for i in range(10_001)]), "too-many-documents"),
         (query(impression_id=""), "identity"),
         (query(impression_id="x" * 257), "identity"),
+        (query(canary="x" * 277), "identity"),
+        (query(canary=3), "malformed"),
         (query(query_id="  "), "no-route"),
         (query(policy="magic"), "policy"),
         (query(policy="plackett-luce", candidates=["a", "b"]), "scores"),

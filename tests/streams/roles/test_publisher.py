@@ -25,6 +25,7 @@ from rankstream.wire.topics import EXPERIMENTS, SNAPSHOTS, full_name
 from streams.kafka.committed_reader import client_options, committed_batches
 from streams.kafka.reader_role import run_reader_role
 from streams.roles.publisher import Publisher
+from tests.canary_factory import canary_record
 from tests.services import KafkaService
 from tests.snapshot_factory import envelope
 from tests.worker_process import configured, settings_of
@@ -76,8 +77,19 @@ async def until(is_so: Callable[[], bool], timeout_s: float = 60.0) -> None:
         await asyncio.sleep(0.02)
 
 
+Records = list[tuple[str, bytes | None]]
+
+
 async def produce(settings: Settings, versions: range, *, commit: bool = True) -> None:
     """One transaction of snapshots, committed or aborted."""
+    records: Records = [(f"m/0.{version}", envelope(version)) for version in versions]
+    await deploy(settings, *records, commit=commit)
+
+
+async def deploy(
+    settings: Settings, *records: tuple[str, bytes | None], commit: bool = True
+) -> None:
+    """One transaction of records of the topic, committed or aborted."""
     producer = AIOKafkaProducer(
         **client_options(settings.kafka),
         transactional_id=f"{settings.namespace}-learn",
@@ -85,9 +97,8 @@ async def produce(settings: Settings, versions: range, *, commit: bool = True) -
     await producer.start()
     topic = full_name(settings.namespace, SNAPSHOTS)
     await producer.begin_transaction()
-    for version in versions:
-        key = f"m/0.{version}".encode()
-        await producer.send_and_wait(topic, envelope(version), key=key, partition=0)
+    for key, value in records:
+        await producer.send_and_wait(topic, value, key=key.encode(), partition=0)
     await (producer.commit_transaction() if commit else producer.abort_transaction())
     await producer.stop()
 
@@ -198,7 +209,10 @@ def test_committed_snapshots_reach_redis(
 def test_an_emptied_redis_is_filled_and_services_go_on(
     config: Path, own_redis: Redis
 ) -> None:
-    """Models, experiments and removals come back; what was removed stays away."""
+    """Models, experiments and removals come back; what was removed stays away.
+
+    So does a canary, until it is promoted: nobody sees the one without the other.
+    """
     settings = settings_of(config)
     store, other = store_of(settings, retries=0), store_of(settings)
     client, ranker = Experiments(other), Ranker("m", store=other)
@@ -212,9 +226,11 @@ def test_an_emptied_redis_is_filled_and_services_go_on(
         publish_experiments(config, BOOST.format(epoch=2))
         async with publishing(settings, store):
             await produce(settings, range(1, 4))
+            await deploy(settings, ("m/canary", canary_record()))
             client.follow()
             ranker.follow()
-            await until(lambda: runs() == 2 and ranker.version == 3)
+            await until(lambda: runs() == 2 and ranker.canary == "m@0.9/1")
+            assert ranker.version == 3
             before = keys_of(own_redis)
             assert named_by_the_page(settings.namespace, before) == PAGE_ROWS
             for _ in range(3):
@@ -224,9 +240,18 @@ def test_an_emptied_redis_is_filled_and_services_go_on(
                 ranker.refresh()
                 assert runs() == 2
                 assert ranker.rank(np.ones((2, 3))).version == 3
+                assert ranker.canary in ("m@0.9/1", "")
                 await until(lambda: keys_of(own_redis) == before)
                 assert runs() == 2
             await until(lambda: client.trouble == ranker.trouble == "")
+            await until(lambda: ranker.canary == "m@0.9/1")
+            await deploy(
+                settings,
+                ("m", envelope(9, epoch=1, intervention="m@1.9")),
+                ("m/canary", None),
+            )
+            await until(lambda: ranker.version == 9)
+            assert ranker.canary == ""
             publish_experiments(config)
             await until(lambda: runs() == 0)
             flush(own_redis)
@@ -256,6 +281,9 @@ def test_what_was_forged_in_redis_is_put_back(config: Path, own_redis: Redis) ->
     forgeries: list[Callable[[redis.Redis], object]] = [
         lambda made: made.set(f"{name}:pointer:m", "latest"),
         lambda made: made.set(f"{name}:pointer:m", "0.99"),
+        lambda made: made.delete(f"{name}:canary:m"),
+        lambda made: made.set(f"{name}:canary:m", canary_record(stage=2)),
+        lambda made: made.set(f"{name}:canary:m", "x"),
         lambda made: made.hset(f"{name}:experiments", "boost", "{"),
         lambda made: made.hset(
             f"{name}:experiments",
@@ -278,7 +306,9 @@ def test_what_was_forged_in_redis_is_put_back(config: Path, own_redis: Redis) ->
         publish_experiments(config, BOOST.format(epoch=2))
         async with publishing(settings, store):
             await produce(settings, range(1, 4))
+            await deploy(settings, ("m/canary", canary_record()))
             await until(lambda: store.standing(["m"]) == {"m": (0, 3)})
+            await until(lambda: bool((store.newest("m") or (0, 0, b""))[2]))
             before = keys_of(own_redis)
             with redis.Redis.from_url(own_redis.url) as made:
                 for forge in forgeries:

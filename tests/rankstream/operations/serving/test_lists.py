@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +16,13 @@ from rankstream.operations.serving.matrices import exposures_of
 from rankstream.operations.serving.remembered import MOST_BYTES, Kept, Remembered
 from rankstream.ranker import Ranker
 from rankstream.ranking.combining import draw_seed
+from rankstream.redis_scripts import Newest
 from rankstream.settings import ExperimentSettings
+from rankstream.snapshots import Pointer, SnapshotStore
+from rankstream.wire.canaries import is_in_canary
+from rankstream.wire.canary_snapshots import KnownCanary
 from rankstream.wire.topics import QUERIES
+from tests.canary_factory import canary_record
 from tests.served import Served, served, settings_of, until
 from tests.snapshot_factory import envelope
 
@@ -82,6 +88,66 @@ def test_a_list_is_that_of_the_ranker_and_its_event_says_so(server: Served) -> N
     assert (event["session"], event["attributes"]) == ("s", {"a": 1})
     scores = np.frombuffer(base64.b64decode(event["scores"]), "<f4")
     np.testing.assert_array_equal(scores, ranking.scores)
+
+
+class WithCanary(SnapshotStore):
+    """A store that has version 2 of `m`, and a canary."""
+
+    def __init__(self) -> None:
+        self.canary = canary_record(share=0.5)
+        self.place = "nowhere"
+
+    def newest(
+        self,
+        model: str,
+        known: Pointer | None = None,
+        known_canary: KnownCanary | None = None,
+    ) -> Newest | None:
+        """What Redis would answer."""
+        del known_canary
+        snapshot = None if known else envelope(2, model=model)
+        return Newest(Pointer(0, 2), snapshot, self.canary)
+
+    def notifications(self, model: str) -> Iterator[None]:
+        """Now and then."""
+        del model
+        while True:
+            yield
+            time.sleep(0.01)
+
+
+def test_a_session_is_served_the_version_of_its_arm() -> None:
+    """The answer and the event name it, and the stage; asked again it is the same."""
+    store = WithCanary()
+    ranker = Ranker("m", store=store)
+    ranker.load()
+    with served(rankers={"m": ranker}) as server:
+        arms, answers = set(), []
+        for number in range(12):
+            fields = {"session": f"s{number}", "impression_id": f"c{number}"}
+            answer = server.ask("/v1/rank", asked(**fields)).json
+            is_in = is_in_canary(f"s{number}", "m@0.9", 0.5)
+            arm = (9, "m@0.9") if is_in else (2, "m")
+            assert (answer["version"], answer["intervention"]) == arm
+            assert answer["canary"] == "m@0.9/1"
+            event = event_of(server, f"c{number}")
+            assert (event["session"], event["canary"]) == (f"s{number}", "m@0.9/1")
+            assert event.get("intervention", "m") == answer["intervention"]
+            arms.add(arm)
+            answers.append(answer)
+        assert len(arms) == 2
+        store.canary = canary_record(share=0.5, stage=2)
+        until(lambda: ranker.canary == "m@0.9/2")
+        again = server.ask("/v1/rank", asked(**fields)).json
+        assert again == answers[-1]
+        answer = server.ask("/v1/rank", asked(session="s0")).json
+        assert (answer["canary"], answer["version"]) == (
+            "m@0.9/2", answers[0]["version"],
+        )  # fmt: skip
+        for nobody in ({}, {"session": ""}, {"user": "u"}):
+            answer = server.ask("/v1/rank", asked(**nobody)).json
+            assert (answer["version"], "canary" in answer) == (2, False)
+            assert "canary" not in event_of(server, answer["impression_id"])
 
 
 def test_base64_gives_the_same_list_as_numbers(server: Served) -> None:

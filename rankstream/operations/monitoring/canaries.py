@@ -1,4 +1,4 @@
-"""What is going out of models, and how it does: a table of the monitor in a terminal."""
+"""What is going out, and how it does: a table of the monitor in a terminal."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rankstream.operations.terminal.fitted_table import Fitted
+from rankstream.operations.monitoring.tables import Fitted
 from rankstream.operations.terminal.words import visible
 from rankstream.wire.canary_reports import OUT
 

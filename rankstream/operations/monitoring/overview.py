@@ -130,8 +130,8 @@ class Gathered:
         """Take a record of `evaluations`; one that cannot be read is passed over.
 
         It is a verdict, or holds clicks per list of the interventions of a model, what
-        versions of it are worth, or how its canary does. An experiment of which nothing else came yet is
-        named in `overview`, once.
+        versions of it are worth, or how its canary does. An experiment of which nothing
+        else came yet is named in `overview`, once.
         """
         try:
             verdict = decode_verdict(value or b"")

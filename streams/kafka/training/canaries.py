@@ -174,13 +174,13 @@ class Canaries:
     async def _tell(self) -> None:
         """Say how each does, not more often than anybody reads, and how it ended."""
         now_s, due = time.monotonic(), []
-        for name, report in self._reports.items():
+        for name, found in self._reports.items():
             canary = self._seen.canaries.get(name)
-            if canary is None or canary.intervention != report.canary:
+            state = found.state
+            if canary is None or canary.intervention != found.canary:
                 last = self._seen.history.newest(name)
-                report = msgspec.structs.replace(
-                    report, state=last.what if last else "ended"
-                )
+                state = last.what if last else "ended"
+            report = msgspec.structs.replace(found, state=state)
             told_s, told = self._told.get(name, (-math.inf, None))
             is_new = told is None or (told.state, told.stage) != (
                 report.state, report.stage,

@@ -18,6 +18,7 @@ from rankstream.wire.bounds import (
     MAX_QUERY_CHARACTERS,
     MAX_SHOWN,
 )
+from rankstream.wire.canary_reports import CanaryReport
 from rankstream.wire.events import POLICIES, SCHEMA, ClickEvent, QueryEvent
 from rankstream.wire.model_evaluations import ModelRates, ModelValues
 from rankstream.wire.verdicts import Verdict
@@ -138,7 +139,8 @@ def event_schemas() -> dict[str, Schema]:
     Examples
     --------
     >>> sorted(event_schemas())
-    ['click-event', 'intervention-rates', 'policy-values', 'query-event', 'verdict']
+    ['canary', 'click-event', 'intervention-rates', 'policy-values', 'query-event', \
+'verdict']
     """
     query = _schema("query-event", QueryEvent)
     _describe(query["$defs"]["QueryEvent"], QUERY_FIELDS)
@@ -164,6 +166,7 @@ def event_schemas() -> dict[str, Schema]:
         "verdict": _schema("verdict", Verdict),
         "intervention-rates": _schema("intervention-rates", ModelRates),
         "policy-values": _schema("policy-values", ModelValues),
+        "canary": _schema("canary", CanaryReport),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from models.evaluation.canary import Judgement
+from models.training.largest_loss import Fall
 from producers.topic_reader import TopicReader
 from rankstream.configuration.canary import CanarySettings
 from rankstream.operations.answers.as_builtins import Answer
@@ -59,8 +60,15 @@ class CanaryState(Answer):
         return {**super().to_dict(), "words": self.judgement.words}
 
 
-def begin(settings: Settings, wanted: Wanted, candidate: Candidate) -> Change:
+def begin(
+    settings: Settings, wanted: Wanted, candidate: Candidate, fall: Fall | None
+) -> Change:
     """Serve a version to the first share of sessions.
+
+    Parameters
+    ----------
+    fall
+        How far it could fall behind what is served; None where no list tells.
 
     Raises
     ------
@@ -93,7 +101,10 @@ def begin(settings: Settings, wanted: Wanted, candidate: Candidate) -> Change:
             parent_epoch=served.epoch,
             log_candidates=own.logs_candidates,
         )
-        decided = Decided(wanted.by, wanted.why, {"from": candidate.name})
+        told: dict[str, Any] = {"from": candidate.name}
+        if fall is not None:
+            told |= {"largest_loss": fall.largest_loss, "least_ratio": fall.least_ratio}
+        decided = Decided(wanted.by, wanted.why, told)
         return begun(settings, records, snapshot, rules, decided)
 
     return _written(settings, model, make)

@@ -59,11 +59,15 @@ def test_models_that_learned_are_told_by_their_versions() -> None:
 
 
 def test_an_era_has_what_was_served_when_it_began_and_what_came() -> None:
-    """Models that learn, the last deployment of each before, and those within."""
+    """Models that learn, the last two of each before, and those within.
+
+    Of the last two one may be a canary, and the other what all others are served.
+    """
     made = [
         Deployment(SCHEMA, name, at_ms)
         for name, at_ms in (
             ("b@1.1", 100),
+            ("a@0.9", 2_400),
             ("a@1.1", 2_500),
             ("a@2.1", 2_900),
             ("a@3.1", 3_000),
@@ -73,5 +77,7 @@ def test_an_era_has_what_was_served_when_it_began_and_what_came() -> None:
     ]
     for order in (made, made[::-1]):
         found = interventions_of_era(order, ["a", "c"], 3, KEEP_MS)
-        assert found == {"a", "c", "b@1.1", "a@2.1", "a@3.1", "a@4.1"}
+        assert found == {
+            "a", "c", "b@1.1", "a@1.1", "a@2.1", "a@3.1", "a@4.1",
+        }  # fmt: skip
     assert interventions_of_era(made, [], 0, KEEP_MS) == {"b@1.1"}

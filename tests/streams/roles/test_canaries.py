@@ -11,6 +11,7 @@ import pytest
 from rankstream.configuration.canary import CanarySettings
 from rankstream.snapshots import Pointer, decode_snapshot, pointer_of
 from rankstream.wire.canaries import Canary, decode_canary
+from rankstream.wire.canary_reports import OUT, CanaryReport, decode_report
 from rankstream.wire.changes import (
     CANARY,
     PROMOTED,
@@ -21,7 +22,7 @@ from rankstream.wire.changes import (
     History,
 )
 from rankstream.wire.deployments import decode_deployment, is_deployment
-from rankstream.wire.topics import PREFERENCES, SNAPSHOTS, TRAINING
+from rankstream.wire.topics import EVALUATIONS, PREFERENCES, SNAPSHOTS, TRAINING
 from rankstream.wire.training import Request, encode_record, training_key
 from streams.comparisons.canary_lists import StageSums, encoded, stage_key
 from streams.kafka.committed_reader import CommittedBatch
@@ -99,6 +100,12 @@ def counted(
     world.write(PREFERENCES, (stage_key(canary.tag, 0), value))
 
 
+def reports(world: World) -> list[CanaryReport]:
+    """What the monitor is told, oldest first."""
+    found = world.read(EVALUATIONS)
+    return [decode_report(value or b"") for key, value in found if key == b"m/canary"]
+
+
 def look(world: World) -> None:
     """A trainer that begins, reads, and judges."""
     asyncio.run(turned(world, world.trainer()))
@@ -124,7 +131,8 @@ def test_a_training_goes_out_to_a_share_first() -> None:
     (row,) = past(world)
     assert (row.what, row.before) == (CANARY, "0.0")
     assert f"m@{row.version}" == canary.intervention
-    assert row.evidence == {"stage": 1, "share": 0.1}
+    assert (row.evidence["stage"], row.evidence["share"]) == (1, 0.1)
+    assert row.evidence["largest_loss"] == world.records("run")[0].largest_loss > 0.0
     assert noted(world) == [canary.intervention]
     (run,) = world.records("run")
     assert run.intervention == canary.intervention
@@ -182,6 +190,12 @@ def test_one_that_is_worse_is_taken_back_at_once() -> None:
         9_000,
     )
     assert "without click low" in row.evidence
+    assert [each.state for each in reports(world)][-1] == WITHDRAWN
+    last = reports(world)[-1]
+    assert (last.canary, last.stage, last.stages) == (canary.intervention, 1, 2)
+    assert [each.name for each in last.differences] == ["clicks", "without click"]
+    assert last.differences[0].interval == (row.evidence["low"], row.evidence["high"])
+    assert last.largest_loss == world.records("run")[0].largest_loss
     assert world.trained() == []
 
 
@@ -208,6 +222,9 @@ def test_one_that_is_no_worse_goes_on_to_all_under_its_name() -> None:
     assert {each.version for each in rows} == {rows[0].version}
     assert rows[1].evidence["share"] == 0.5
     assert {*noted(world)} == {first.intervention}
+    told = [(each.state, each.stage) for each in reports(world)]
+    assert told[-1] == (PROMOTED, 2)
+    assert (OUT, 2) in told
 
 
 def test_one_that_nobody_can_tell_ends_by_what_was_planned() -> None:

@@ -194,14 +194,22 @@ def _begin(
     candidate: "Candidate",
     arguments: argparse.Namespace,
 ) -> int:
-    from rankstream.operations.answers import canaries  # noqa: PLC0415
+    from rankstream.operations.answers import canaries, promotion  # noqa: PLC0415
 
     if arguments.force:
         raise ValueError(
             "a canary must be its own evidence; got --force with --canary: leave one "
             "of them out"
         )
-    made = canaries.begin(settings, wanted, candidate)
+    fall = None
+    try:
+        fall = _evidence(settings, candidate, wanted.model).fall
+    except Stopped:
+        tell("stopped: nothing was changed")
+        return STOPPED
+    except promotion.NothingToValue as error:
+        tell(f"how far it could fall is not known: {error}")
+    made = canaries.begin(settings, wanted, candidate, fall)
     said = (
         f"goes out to {made.evidence['share']:.3g} of sessions that services name; "
         f"`rankstream snapshots canary {wanted.model}` tells how it does"

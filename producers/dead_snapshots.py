@@ -13,6 +13,7 @@ from producers.event_producer import send_records
 from producers.topic_reader import Record, TopicReader
 from rankstream.settings import Settings
 from rankstream.snapshots import Pointer, SnapshotError, pointer_of
+from rankstream.wire.canaries import model_of_canary
 from rankstream.wire.changes import change_key
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import LARGEST_NUMBER
@@ -79,6 +80,9 @@ def dead_among(records: Iterable[Record], model: str = "") -> list[DeadRecord]:
             good.pop(key, None)
             continue
         if is_deployment(key, value) or change_key(key, value):
+            continue
+        if model_of_canary(key, value) is not None:
+            # One that is damaged is none, and ends as a good one does.
             continue
         try:
             place = pointer_of(decode_record(key, value))

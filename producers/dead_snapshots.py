@@ -81,7 +81,8 @@ def dead_among(records: Iterable[Record], model: str = "") -> list[DeadRecord]:
             continue
         if is_deployment(key, value) or change_key(key, value):
             continue
-        if model_of_canary(key, value):
+        if model_of_canary(key, value) is not None:
+            # One that is damaged is none, and ends as a good one does.
             continue
         try:
             place = pointer_of(decode_record(key, value))

@@ -8,6 +8,7 @@ from producers.dead_snapshots import dead_among
 from producers.topic_reader import Record
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.envelope import LARGEST_NUMBER, Pointer
+from tests.canary_factory import canary_record
 from tests.snapshot_factory import envelope
 
 BEYOND = envelope(LARGEST_NUMBER + 1)
@@ -28,6 +29,8 @@ def test_what_is_served_and_what_notes_it_is_not_dead() -> None:
         (b"m", envelope(1, epoch=1)),
         (b"m/follow", envelope(2, epoch=2)),
         (noted, packed),
+        (b"m/canary", canary_record()),
+        (b"n/canary", b"garbage"),
         (b"m/0.0", None),
     )
     assert dead_among(topic) == []

@@ -88,7 +88,7 @@ def test_a_service_with_its_own_models_ranks(service: list[str]) -> None:
     assert set(answer["loaded"]) <= {*ALLOWED, "rankstream"}  # type: ignore[call-overload]
     imported = {"ranker", "settings", "snapshots", "wire", "ranking"}
     ours = {name.split(".")[1] for name in answer["ours"]}  # type: ignore[attr-defined]
-    beside = {"redis_scripts", "configuration", "tls"}
+    beside = {"redis_connection", "redis_scripts", "configuration", "tls"}
     # What a format is called is a rule of the settings.
     beside |= {"adapters"}
     assert ours == imported | beside

@@ -107,37 +107,45 @@ def is_met(cell: Cell, found: dict[str, Any]) -> bool:
 
 def table(found: dict[str, dict[str, Any]]) -> list[str]:
     """Rows of the page."""
-    every = list(cells())
+    every = [(cell, found[cell.name]) for cell in cells()]
     rows = [
-        "| lists a session | spread | shares | lists | guardrails | clicks grow "
-        "| withdrawn | unbalanced | reached the last share |",
+        "| as good; lists a session | rates differ by | share | lists | clicks grow "
+        "| guardrails | withdrawn | taken for unbalanced | came to the last share |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for cell in (one for one in every if not one.within):
-        told = found[cell.name]
-        rows.append(
-            f"| {cell.world.lengths} | {cell.world.spread} | {_shares(cell)} "
-            f"| {cell.lists:,} | {len(cell.guardrails)} | {cell.world.drift:g} times "
-            f"| {told['withdrawn']:.2%} | {told['unbalanced']:.2%} "
-            f"| {told['last stage']:.0%} |"
-        )
+    rows += [
+        f"| {cell.world.lengths} | {cell.world.spread:.0%} | {_shares(cell)} "
+        f"| {cell.lists:,} | {_grow(cell)} | {len(cell.guardrails)} "
+        f"| {told['withdrawn']:.2%} | {told['unbalanced']:.2%} | {_last(cell, told)} |"
+        for cell, told in every
+        if not cell.within
+    ]
     rows += [
         "",
-        "| lists a session | clicks | guardrails | withdrawn in time | median | 95 % |",
+        "| worse; lists a session | clicks | guardrails | withdrawn in time "
+        "| in half of the runs by | in 95 % by |",
         "|---|---|---|---|---|---|",
     ]
-    for cell in (one for one in every if one.within):
-        told = found[cell.name]
-        rows.append(
-            f"| {cell.world.lengths} | {cell.world.effect:.0%} "
-            f"| {len(cell.guardrails)} | {told['in time']:.1%} of {cell.within:,} "
-            f"| {_lists(told['median'])} | {_lists(told['most of 95 %'])} |"
-        )
+    rows += [
+        f"| {cell.world.lengths} | {cell.world.effect:.0%} | {len(cell.guardrails)} "
+        f"| {told['in time']:.1%} by {cell.within:,} | {_lists(told['median'])} "
+        f"| {_lists(told['most of 95 %'])} |"
+        for cell, told in every
+        if cell.within
+    ]
     return rows
 
 
 def _shares(cell: Cell) -> str:
     return "5 %" if cell.shares == FIXED else "1, 5, 25, 50 %"
+
+
+def _grow(cell: Cell) -> str:
+    return "" if cell.world.drift == 1.0 else f"{cell.world.drift:g} times"
+
+
+def _last(cell: Cell, told: dict[str, Any]) -> str:
+    return "" if cell.shares == FIXED else f"{told['last stage']:.0%}"
 
 
 def _lists(value: float) -> str:

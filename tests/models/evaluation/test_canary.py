@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -268,7 +269,7 @@ def dealt(rng: np.random.Generator, n: int, each: int, share: float) -> np.ndarr
     """Lists of `n` sessions of `each`, of which the canary gets this share."""
     sums = np.zeros((1, N_GROUPS, 2, 2), np.int64)
     arms = (rng.random(n) < share).astype(int)
-    np.add.at(sums, (0, rng.integers(N_GROUPS, size=n), arms, LISTS), each)
+    np.add.at(sums[0, ..., LISTS], (rng.integers(N_GROUPS, size=n), arms), each)
     return sums
 
 
@@ -375,7 +376,7 @@ def test_words_say_what_was_found(sums: np.ndarray, rules: Rules, words: str) ->
         ({"guardrails": ("buy", "buy")}, "guardrails must"),
     ],
 )
-def test_rules_out_of_range_are_refused(wrong: dict[str, object], said: str) -> None:
+def test_rules_out_of_range_are_refused(wrong: dict[str, Any], said: str) -> None:
     """With what came."""
     with pytest.raises(ValueError, match=said):
         dataclasses.replace(ONE, **wrong)
@@ -388,3 +389,18 @@ def test_sums_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     """The shape that is needed is said."""
     with pytest.raises(ValueError, match=r"\[1 to 1, n_groups, 2, 2\]"):
         judge(np.zeros(shape, np.int64), ONE)
+
+
+def test_most_sessions_may_be_in_the_canary() -> None:
+    """Then the old version's lists are those that are waited for."""
+    swapped = dataclasses.replace(ONE, shares=(0.9,))
+    for n_groups in (35, 36):
+        sums = even(90, 10, 1.0, 0.2)
+        sums[0, n_groups:, CANARY] = 0
+        mirrored = sums[:, :, ::-1]
+        one, other = judge(sums, ONE), judge(mirrored, swapped)
+        assert one.effective_groups == other.effective_groups
+        assert math.isfinite(one.clicks.low) == math.isfinite(other.clicks.low)
+        assert other.clicks.mean == pytest.approx(-one.clicks.mean)
+        expected = groups_expected(sums, np.array([0.1]))
+        assert groups_expected(mirrored, np.array([0.9])) == pytest.approx(expected)

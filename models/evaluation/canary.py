@@ -259,7 +259,7 @@ class Judgement:
             )
         if self.verdict is Verdict.RISE:
             is_last = self.stage == len(self.rules.shares)
-            onwards = "all may be served it" if is_last else "its share may rise"
+            onwards = "it may be served to all" if is_last else "its share may rise"
             return f"{onwards} {after}: {self.clicks.words}"
         if self.verdict is Verdict.UNDECIDED:
             planned = f"{self.rules.planned:,} were planned"

@@ -6,6 +6,7 @@ a canary that somebody changed meanwhile nothing is decided.
 """
 
 import asyncio
+import contextlib
 import logging
 import math
 import time
@@ -34,7 +35,6 @@ from streams.kafka.deployment.canary_change import (
 )
 from streams.kafka.deployment.model_log import WriterFenced
 from streams.kafka.deployment.operator_change import write_once
-from streams.kafka.reader_role import either
 from streams.kafka.sent_record import send_record
 from streams.stage import Output
 from streams.training.model_records import ModelRecords
@@ -237,5 +237,6 @@ def figures_of(found: Judgement) -> dict[str, Any]:
 
 async def _rested(done: asyncio.Event) -> bool:
     """Wait until the next look; False where it is over."""
-    await either(done, timeout_s=LOOK_S)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(done.wait(), LOOK_S)
     return not done.is_set()

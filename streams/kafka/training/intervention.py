@@ -17,18 +17,12 @@ from rankstream.snapshots import (
     Pointer,
     Snapshot,
     SnapshotError,
-    encode_snapshot,
     pointer_of,
 )
 from rankstream.wire.bounds import LARGEST
-from rankstream.wire.changes import SCHEMA as CHANGED
-from rankstream.wire.changes import TRAINED, Change, change_record
-from rankstream.wire.curves import CurveRecord, encode_published, published
-from rankstream.wire.deployments import deployment_record
 from rankstream.wire.schemas import LogRefused
 from rankstream.wire.topics import (
     CANDIDATES,
-    EVALUATIONS,
     SNAPSHOTS,
     STATISTICS,
     TRAINING,
@@ -47,10 +41,11 @@ from rankstream.wire.training import (
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
-from streams.kafka.deployment.canary_change import Decided, begun, next_epoch
+from streams.kafka.deployment.canary_change import next_epoch
 from streams.kafka.deployment.model_log import ModelLog, WriterFenced
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.background_thread import BackgroundThread, Stopped
+from streams.kafka.training.deployed import brought_out, check_alone
 from streams.stage import Output
 from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
@@ -150,7 +145,7 @@ class Intervention:
             log.info("event=left-alone model=%s reason=%s", task.name, said)
             return await self._end(LEFT_ALONE, [self._status(LEFT_ALONE, said)])
         try:
-            _check_alone(records, task.name)
+            check_alone(records, task.name)
             if self._is_curve:
                 return await self._published(await self._fitted(records), records)
             check_room(self._settings, records.deployments(), at_ms=at_ms)
@@ -282,43 +277,9 @@ class Intervention:
             )
         self._thread.check()
         log.info("event=intervention name=%s counted=%d", run.intervention, run.version)
-        if isinstance(run, CurveRecord):
-            warning = run.warning()
-            beside = Output(
-                EVALUATIONS, 0, name.encode(), encode_published(published(run))
-            )
-        else:
-            warning = run.curve.warning
-            # A curve serves no list: only what ranks takes a name in statistics.
-            note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
-            beside = Output(SNAPSHOTS, 0, *note)
-        if warning:
-            log.warning("event=curve name=%s reason=%s", run.intervention, warning)
-        made = Change(
-            CHANGED,
-            now.history.next_number(name),
-            _now_ms(),
-            TRAINED,
-            str(pointer_of(snapshot)),
-            str(is_at or ""),
-            f"train {self._by}",
-            run.reason,
+        outputs, said = brought_out(
+            self._settings, now, snapshot, run, f"train {self._by}"
         )
-        outputs, said = (
-            [
-                beside,
-                Output(SNAPSHOTS, 0, *change_record(name, made)),
-                Output(SNAPSHOTS, 0, name.encode(), encode_snapshot(snapshot)),
-            ],
-            "was published",
-        )
-        canary = None if self._is_curve else self._settings.models[name].canary
-        if canary is not None:
-            _check_alone(now, name)
-            fall = {"largest_loss": run.largest_loss, "least_ratio": run.least_ratio}
-            decided = Decided(f"train {self._by}", run.reason, fall)
-            _, outputs = begun(self._settings, now, snapshot, canary.rules(), decided)
-            said = f"goes out to {canary.shares[0]:.0%} of sessions first"
         return await self._end(
             DONE,
             [
@@ -353,17 +314,6 @@ class Intervention:
         request = self._task.request
         status = Status(SCHEMA, state, said[:LONGEST], _now_ms(), request, self._by)
         return _record("status", self._task.name, status)
-
-
-def _check_alone(records: ModelRecords, name: str) -> None:
-    """Refuse while a version of the model is going out."""
-    canary = records.canaries.get(name)
-    if canary is not None:
-        raise TrainingRefused(
-            f"a model must have one canary at a time; {canary.intervention} is going "
-            f"out: wait until it has ended, or end it with `rankstream snapshots "
-            f"canary {name} --end`"
-        )
 
 
 def _failed(error: Exception) -> TrainingFailed:

@@ -278,6 +278,10 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
         How far weights went from the parent's to what training gave, in [0, 1]: below 1
         where `training.largest_loss` held them back, and all above but `reward` and
         `least_exposure` is then of what training gave.
+    n_beside, n_lists
+        Lists of known policies that were taken as they were shown, as each is counted
+        together with lists of unknown ones; and all lists of the sources. 0 of both
+        where there are none.
     """
 
     schema: int
@@ -314,6 +318,8 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     largest_loss: float | None = None
     least_ratio: float | None = None
     step: float = 1.0
+    n_beside: int = 0
+    n_lists: int = 0
 
 
 class TrainingKey(NamedTuple):

@@ -164,7 +164,10 @@ def _choice(run: RunRecord) -> Choice:
     asked = run.settings.get("training", {}).get("estimator")
     if asked:
         return asked_for(asked, "training.estimator")
-    return choice_of_sums(has_known=run.estimator == OF_KNOWN)
+    return choice_of_sums(
+        has_known=run.estimator == OF_KNOWN,
+        has_beside=run.n_beside > 0,
+    )
 
 
 def _details(run: RunRecord) -> dict[str, str]:
@@ -183,7 +186,7 @@ def _details(run: RunRecord) -> dict[str, str]:
         "lists left out": f"{sizes.n_left_out:,}, of policies that are unknown",
         "items": f"{sizes.n_items:,}, {sizes.n_below:,} of them below least_support "
         f"with {sizes.share_below:.2%} of the clicks",
-        "values": _choice(run).said(),
+        "values": _choice(run).said(run.n_lists, run.n_beside),
         "clicks": f"{sizes.n_clicks:,}, counted in the training groups",
         "epoch": f"{run.best_epoch} of {n_epochs}, loss {_best(run)[0]:.5g}",
         "loss": loss_line(run),

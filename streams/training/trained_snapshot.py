@@ -57,7 +57,7 @@ from streams.training.item_tables import (
     ItemTables,
     PooledSums,
 )
-from streams.training.known_curve import GIVEN, KnownCurve
+from streams.training.known_curve import GIVEN, KnownCurve, ends_used
 from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import TrainingProgress
 
@@ -200,6 +200,7 @@ class _Run:
             step=bounded.step,
             n_beside=self._beside[0],
             n_lists=self._beside[1],
+            ends=ends_used(known.ends),
         )
         return Outcome(snapshot, run)
 

@@ -125,6 +125,7 @@ def test_a_silent_redis_is_waited_for_until_it_answers(listener: Listener) -> No
 
     class Told(Waiting):
         def waits(self, what: str, why: str = "", since_s: float | None = None) -> None:
+            del since_s
             said.append(f"{what}: {why}")
             listener.answer = b"-NOAUTH\r\n"
 

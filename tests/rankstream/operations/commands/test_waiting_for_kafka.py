@@ -66,7 +66,7 @@ def test_a_command_may_bound_its_wait(
 def test_a_monitor_without_a_terminal_says_what_it_waits_for(words: list[str]) -> None:
     """On standard error, at once; it had words on a screen or a page alone."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        place = "127.0.0.1:{}".format(silent.getsockname()[1])
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
         monitor = subprocess.Popen(
             [sys.executable, "-m", "rankstream.operations.cli", *words],
             env=os.environ | {"RANKSTREAM_KAFKA__BOOTSTRAP": place},

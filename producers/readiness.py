@@ -37,7 +37,7 @@ class Interrupted(RuntimeError):
 
 
 class Waiting:
-    """Says what is waited for: at once, then once a minute.
+    """Says what is waited for: as soon as it is, then once a minute.
 
     Parameters
     ----------
@@ -50,11 +50,17 @@ class Waiting:
         self._said_s = 0.0
         self._since_s = 0.0
 
-    def waits(self, what: str, why: str = "") -> None:
-        """Hear that somebody still waits, and what is in the way."""
+    def waits(self, what: str, why: str = "", since_s: float | None = None) -> None:
+        """Hear that somebody still waits, and what is in the way.
+
+        Parameters
+        ----------
+        since_s
+            Since when, by the monotonic clock; if not given since the first call.
+        """
         now = time.monotonic()
         if not self._since_s:
-            self._since_s = now
+            self._since_s = now if since_s is None else since_s
         if not self._said_s or now - self._said_s >= SAY_EVERY_S:
             self._said_s = now
             reason = f": {why}" if why else ""
@@ -101,7 +107,7 @@ def wait_for_kafka(
                 f"Kafka at {kafka.bootstrap} must answer within {within_s:g} s; {why}: "
                 "start it, or name another with kafka.bootstrap"
             )
-        waiting.waits(f"Kafka at {kafka.bootstrap}", why)
+        waiting.waits(f"Kafka at {kafka.bootstrap}", why, since_s)
         time.sleep(TRY_EVERY_S)
 
 
@@ -133,7 +139,7 @@ def why_no_kafka(
 
 def wait_for_redis(url: str, waiting: Waiting) -> None:
     """Return as soon as a Redis answers at its address."""
-    place, attempt_s = urlsplit(url), FIRST_S
+    place, attempt_s, since_s = urlsplit(url), FIRST_S, time.monotonic()
     said = PING if place.scheme == "redis" else b""
     while place.hostname:
         at = place.hostname, place.port or REDIS_PORT
@@ -142,7 +148,7 @@ def wait_for_redis(url: str, waiting: Waiting) -> None:
             return
         attempt_s = min(LONGEST_S, 2 * attempt_s)
         shown = place._replace(netloc=place.netloc.rpartition("@")[2]).geturl()
-        waiting.waits(f"Redis at {shown}", why)
+        waiting.waits(f"Redis at {shown}", why, since_s)
         time.sleep(TRY_EVERY_S)
 
 

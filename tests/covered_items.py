@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog
 from models.estimators.intervals import Intervals
 from models.estimators.intervention_aware import ItemSums
 
@@ -77,6 +79,43 @@ def _clicks_of_tastes(
     cells = np.repeat(np.arange(sessions.size), sessions.ravel())
     sums = np.bincount(cells, clicks, sessions.size)
     return np.asarray(sums.reshape(sessions.shape), np.float64)
+
+
+EXAMINATION = np.array([0.9, 0.5, 0.25])
+TRUST = np.array([0.04, 0.02, 0.01])
+PLACED = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
+"""Of two policies: how likely they show an item at ranks."""
+
+
+def log_of(
+    expected: float,
+    n_groups: int,
+    n_items: int,
+    rng: np.random.Generator,
+    *,
+    has_trust: bool,
+) -> tuple[ClickLog, Floats, BiasCurve]:
+    """Lists of two policies, and clicks of users who look down them.
+
+    Each list is another user's, and shows the item at one of three ranks. So many
+    clicks are expected of an item, over groups and both policies.
+    """
+    beta = TRUST if has_trust else np.zeros(3)
+    chances = EXAMINATION * RELEVANCE + beta
+    n_lists = max(round(2.0 * expected / float((PLACED @ chances).sum())), 2)
+    even = np.full(2 * n_groups, 0.5 / n_groups)
+    lists = rng.multinomial(n_lists, even, n_items).reshape(n_items, n_groups, 2)
+    shown = np.stack(
+        [rng.multinomial(lists[..., p], PLACED[p]) for p in range(2)], axis=2
+    )
+    clicked = rng.binomial(shown, chances)
+    items, groups, policies, ranks = (x.ravel() for x in np.indices(shown.shape))
+    awaited = (lists[..., None] * PLACED).ravel()
+    log = ClickLog(
+        groups, policies, items, ranks + 1, shown.ravel(), clicked.ravel(), awaited
+    )
+    impressions = lists.transpose(1, 2, 0).astype(np.float64)
+    return log, impressions, BiasCurve(EXAMINATION, beta)
 
 
 class Held(NamedTuple):

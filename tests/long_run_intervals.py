@@ -16,10 +16,14 @@ from typing import Any
 import numpy as np
 
 from models.bias.registry import ESTIMATORS
-from models.estimators import intervals
+from models.estimators import intervals, item_intervals
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog
 from models.estimators.intervals import Intervals, jackknife_intervals
 from models.estimators.intervention_aware import ItemSums
-from tests.covered_items import KINDS, held, sums_of
+from models.estimators.item_intervals import points_of_items
+from models.estimators.registry import ESTIMATORS as ESTIMATORS_OF_ITEMS
+from tests.covered_items import KINDS, Floats, held, log_of, sums_of
 from tests.online_lists import online_lists
 from tests.planted_bias import with_examination
 
@@ -28,6 +32,13 @@ N_LOGS = 400
 GROUPS = (4, 20)
 CLICKS = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0)
 N_RANKS = 3
+
+NAMED = (
+    "affine-shown", "intervention-oblivious", "intervention-aware", "policy-aware",
+    "affine", "rerank", "self-normalised", "doubly-robust",
+)  # fmt: skip
+N_NAMED, N_GROUPS = 4_000, 20
+NAMED_CLICKS = (1.0, 3.0, 5.0, 8.0, 20.0, 40.0)
 
 RATES = (0.1, 0.5, 1.0)
 SPREADS = (0.05, 0.2, 0.4)
@@ -41,6 +52,8 @@ def cells(n_logs: int) -> Cells:
         for n_groups in GROUPS:
             name = f"items, {kind}, {n_groups} groups"
             yield name, partial(items, kind, n_groups)
+    for estimator in NAMED:
+        yield f"items, {estimator} by name", partial(named, estimator)
     for rate in RATES:
         for spread in SPREADS:
             for share in (0.0, 0.5):
@@ -61,6 +74,36 @@ def items(kind: str, n_groups: int) -> dict[str, Any]:
         found[f"hold{name}"] = [round(each.held, 4) for each in figures]
         found[f"there{name}"] = [round(each.told, 4) for each in figures]
     return found
+
+
+def named(estimator: str) -> dict[str, Any]:
+    """The same of an estimator by name, of lists of two policies and users alone."""
+    found: dict[str, Any] = {"items": N_NAMED, "expected clicks": NAMED_CLICKS}
+    entry = ESTIMATORS_OF_ITEMS[estimator]
+    has_trust = "trust" in entry.corrects
+    for name, few in (("", item_intervals.FEW), (", of groups alone", 0)):
+        figures = []
+        for each in NAMED_CLICKS:
+            rng = np.random.default_rng(7)
+            log = log_of(each, N_GROUPS, N_NAMED, rng, has_trust=has_trust)
+            figures.append(held(intervals_by(estimator, log, few)))
+        found[f"hold{name}"] = [round(each.held, 4) for each in figures]
+        found[f"there{name}"] = [round(each.told, 4) for each in figures]
+    return found
+
+
+def intervals_by(
+    estimator: str, log: tuple[ClickLog, Floats, BiasCurve], few: int
+) -> Intervals:
+    """Intervals of an estimator by name, where so many clicks are few."""
+    least, item_intervals.FEW = item_intervals.FEW, few
+    try:
+        points, _ = points_of_items(
+            ESTIMATORS_OF_ITEMS[estimator].estimator, *log, tuple(range(N_GROUPS))
+        )
+        return points.intervals
+    finally:
+        item_intervals.FEW = least
 
 
 def _of_groups(sums: ItemSums) -> Intervals:

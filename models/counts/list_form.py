@@ -79,6 +79,24 @@ def list_totals(lists: Lists) -> Int64:
     return _totals(counted, np.zeros_like(lists.shown))
 
 
+def unplaced_lists(lists: Lists) -> tuple[Int64, Int64]:
+    """Of lists of unknown policies alone, in rows that may repeat.
+
+    Returns
+    -------
+    Group, item, rank and how often it was shown there, [n, 4]; group and impressions,
+    [n, 2].
+    """
+    counted = ListCounts(lists)
+    is_unknown = counted.is_of(*WITHOUT_EXPOSURE)
+    where = counted.is_place & is_unknown[:, None]
+    shown = np.broadcast_to(lists.shown[:, None], where.shape)[where]
+    return (
+        np.column_stack((*counted.placed(where), shown)),
+        np.column_stack((lists.groups, lists.shown))[is_unknown],
+    )
+
+
 def rows_shown(lists: Lists) -> Int64:
     """Group, number of the exposure row, impressions, [n, 3], in rows that repeat."""
     return _rows(ListCounts(lists))

@@ -11,6 +11,10 @@ trainings. A log has parts:
 Where some lists are known and others not, each enters the sums of the first two by its
 own: what was expected of the known ones, and what the others showed. Given what a list
 showed its clicks have the mean of that, so sums of both are as unbiased as each.
+
+Lists of a group of a scope are told apart as long as the scope keeps them list by list.
+Where it has added them up, known ones beside unknown ones are taken as they were shown,
+with words on how many; where that is so of all, the whole log is affine-shown.
 """
 
 from enum import Enum
@@ -46,13 +50,16 @@ class Unknown(Enum):
         They go, with all others of their group of a scope.
     AS_SHOWN
         What they showed is taken as sure, and no item but those of a list as one that
-        it could have shown.
+        it could have shown; so of all others of their group of a scope.
+    JOINED
+        The same of themselves; of the others only where they are not told apart.
     KEPT
         They count, with expectations that are NaN: for estimators that ask for none.
     """
 
     LEFT_OUT = "left out"
     AS_SHOWN = "as shown"
+    JOINED = "joined"
     KEPT = "kept"
 
 
@@ -66,11 +73,15 @@ class Known(NamedTuple):
     is_fixed
         Whether no policy was chosen from these clicks; see
         `models.estimators.adaptivity.Basis.has_intervals`.
+    n_beside
+        Of `n_unknown`: lists that say so, but whose clicks are counted together with
+        those of lists that do not.
     """
 
     n_known: int
     n_unknown: int
     is_fixed: bool
+    n_beside: int = 0
 
 
 class Choice(NamedTuple):
@@ -93,13 +104,15 @@ class Choice(NamedTuple):
     reason: str
     better: str = ""
 
-    def said(self, n_unknown: int = 0) -> str:
+    def said(self, n_unknown: int = 0, n_beside: int = 0) -> str:
         """What was taken, why, and what would be better, in a sentence.
 
         Parameters
         ----------
         n_unknown
             Lists that were taken as they were shown.
+        n_beside
+            Of these: lists of known policies.
         """
         also = ""
         better = self.better
@@ -108,14 +121,22 @@ class Choice(NamedTuple):
                 f"; {n_unknown:,} lists beside unknown policies by {OF_UNKNOWN}, at "
                 "the ranks where items stood"
             )
-            better = better or LOG_POLICIES
+            if n_beside:
+                also += (
+                    f": {n_beside:,} of them name their policy, but their clicks are "
+                    "counted together with those of lists that do not"
+                )
+            better = better or (APART if n_beside else LOG_POLICIES)
+        elif n_beside and self.unknown is Unknown.AS_SHOWN:
+            share = f"{n_beside / n_unknown:.1%}"
+            also = f"; {n_beside:,} of {n_unknown:,} lists ({share}) name their policy"
         more = f"; better: {better}" if better else ""
         return f"by {self.estimator}: {self.reason}{also}{more}"
 
     @property
     def is_joined(self) -> bool:
         """Whether lists of unknown policies are added to those of known ones."""
-        return self.unknown is Unknown.AS_SHOWN and self.estimator != OF_UNKNOWN
+        return self.unknown is Unknown.JOINED
 
 
 LOG_POLICIES = (
@@ -123,15 +144,20 @@ LOG_POLICIES = (
     "(docs/events.md)"
 )
 
+APART = (
+    "log with each list how it was drawn (docs/events.md), or give lists without a "
+    "policy an `intervention` of their own, which is counted apart"
+)
+
 _FIXED = Choice(
     OF_KNOWN,
-    Unknown.AS_SHOWN,
+    Unknown.JOINED,
     "policies are known, and were fixed before the clicks",
 )
 
 _CHOSEN = Choice(
     OF_CHOSEN,
-    Unknown.AS_SHOWN,
+    Unknown.JOINED,
     "policies are known, and some were chosen from clicks, so each is corrected by "
     "itself",
     "choose policies from clicks of some groups alone, as trainings do: those of the "
@@ -144,6 +170,13 @@ _NOBODY_KNOWS = Choice(
     "nobody knows how these lists came about, so clicks are corrected at the ranks "
     "where items stood",
     LOG_POLICIES,
+)
+
+
+_BESIDE = _NOBODY_KNOWS._replace(
+    reason="lists that name their policy are counted together with lists that do not, "
+    "so clicks of all are corrected at the ranks where items stood",
+    better=APART,
 )
 
 
@@ -173,7 +206,7 @@ def choice_of(known: Known, asked: str | None = None) -> Choice:
         better = "" if own == asked else f"{own}, which this log would be answered by"
         return asked_for(asked)._replace(better=better)
     if known.n_unknown and not known.n_known:
-        return _NOBODY_KNOWS
+        return _BESIDE if known.n_beside else _NOBODY_KNOWS
     return _FIXED if known.is_fixed else _CHOSEN
 
 
@@ -195,14 +228,16 @@ def asked_for(name: str, by: str = "--estimator") -> Choice:
     return Choice(name, unknown, f"as {by} asks")
 
 
-def choice_of_sums(*, has_known: bool) -> Choice:
+def choice_of_sums(*, has_known: bool, has_beside: bool = False) -> Choice:
     """The estimator of a training, which has sums of items and nothing by policy.
 
     Parameters
     ----------
     has_known
-        Whether any list that it learns from is of a known policy. Then all others are
-        left out; else all are taken as they were shown.
+        Whether any group of a scope that it learns from is of known policies alone.
+        Then all others are left out; else all are taken as they were shown.
+    has_beside
+        Whether lists of known policies are among the others.
 
     Examples
     --------
@@ -210,5 +245,5 @@ def choice_of_sums(*, has_known: bool) -> Choice:
     True
     """
     if not has_known:
-        return _NOBODY_KNOWS
+        return _BESIDE if has_beside else _NOBODY_KNOWS
     return Choice(OF_KNOWN, Unknown.LEFT_OUT, "policies are known")

@@ -3,17 +3,21 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+import numpy.typing as npt
+from scipy.special import ndtri, stdtrit
 
 from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog, of_groups
 from models.estimators.intervals import (
+    FEW,
     FEW_CLICKS,
     FEW_GROUPS,
     Intervals,
+    few_click_ends,
     spread_without_each,
 )
+from models.estimators.item_estimates import ItemEstimates
 from models.estimators.registry import Estimator
 
 CONFIDENCE = 0.95
@@ -55,6 +59,11 @@ def points_of_items(
 
     The estimate is made again without each group; see `models.estimators.intervals`.
 
+    Of fewer than `FEW` clicks of one weight, `effective_clicks`, the ends are those of
+    `few_click_ends`, of clicks that weigh what the estimator has them weigh. What it
+    adds to them or takes off, such as trust, is taken as known, and they vary at least
+    as groups say.
+
     Parameters
     ----------
     log
@@ -84,7 +93,8 @@ def points_of_items(
         for group in np.flatnonzero(has_item.any(axis=1)).tolist():
             rest = wanted & (np.arange(len(impressions)) != group)
             without[group] = estimator(*of_groups(log, impressions, rest), curve).values
-    reasons = _reasons(has_item, clicked, without, found.values)
+    is_few = found.effective_clicks < FEW
+    reasons = _reasons(has_item, clicked, without, found.values, is_few)
     n_groups = has_item.sum(axis=0)
     degrees = np.maximum(n_groups - 1.0, 0.0)
     quantile = stdtrit(np.maximum(degrees, 1.0), 0.5 + 0.5 * CONFIDENCE)
@@ -92,7 +102,14 @@ def points_of_items(
     spread = spread_without_each(without, has_item)
     half = np.where(is_there, quantile * spread, np.nan)
     values, n_lists = found.values, by_group.sum(axis=0)
-    intervals = Intervals(values - half, values + half, degrees, reasons)
+    low, high = values - half, values + half
+    if has_intervals and (is_few & is_there).any():
+        # A click weighs most where it could have been and was shown.
+        everywhere = estimator(kept._replace(clicked=kept.shown), lists, curve)
+        few = np.flatnonzero(is_few & is_there & (everywhere.clicks.largest > 0.0))
+        heaviest = everywhere.clicks.largest[few]
+        low[few], high[few] = _of_few(found, half, few, heaviest)
+    intervals = Intervals(low, high, degrees, reasons)
     total = float((n_lists * found.clicks.total).sum())
     squares = float((n_lists**2 * found.clicks.squares).sum())
     points = PointsOfItems(
@@ -101,13 +118,27 @@ def points_of_items(
     return points, total**2 / squares if squares else 0.0
 
 
+def _of_few(
+    found: ItemEstimates, half: Floats, items: npt.NDArray[np.intp], heaviest: Floats
+) -> tuple[Floats, Floats]:
+    """Ends of items of few clicks; `half` [n_items] of the interval that groups say."""
+    total, squares = found.clicks.total[items], found.clicks.squares[items]
+    said = (half[items] / float(ndtri(0.5 - 0.5 * CONFIDENCE))) ** 2
+    ends = few_click_ends(
+        total, np.maximum(squares, said), heaviest, confidence=CONFIDENCE
+    )
+    low, high = (end + found.values[items] - total for end in ends)
+    return low, high
+
+
 def _reasons(
-    has_item: Flags, clicked: Floats, without: Floats, values: Floats
+    has_item: Flags, clicked: Floats, without: Floats, values: Floats, is_few: Flags
 ) -> tuple[str, ...]:
     """Why items have no interval; see `models.estimators.intervals`."""
     is_told = np.isfinite(values) & np.isfinite(np.where(has_item, without, 0.0)).all(
         axis=0
     )
     reasons = np.where(is_told, "", FEW_GROUPS)
-    reasons = np.where((clicked > 0.0).sum(axis=0) < 2, FEW_CLICKS, reasons)
+    is_of_one = ((clicked > 0.0).sum(axis=0) < 2) & ~is_few
+    reasons = np.where(is_of_one, FEW_CLICKS, reasons)
     return tuple(np.where(has_item.sum(axis=0) < 2, FEW_GROUPS, reasons).tolist())

@@ -157,6 +157,22 @@ class CurveUsed(msgspec.Struct, frozen=True, array_like=True):
     warning: str = ""
 
 
+class EndsUsed(msgspec.Struct, frozen=True, array_like=True):
+    """Ends of the intervals of a curve's alpha, each by itself.
+
+    Attributes
+    ----------
+    low, high : [n_ranks]
+        NaN where there is none.
+    confidence
+        In (0, 1); None where it is not known.
+    """
+
+    low: list[float]
+    high: list[float]
+    confidence: float | None = None
+
+
 class FeaturesUsed(msgspec.Struct, frozen=True, array_like=True):
     """Records of a partition of `candidates` that a training read, and their digest.
 
@@ -278,6 +294,13 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
         How far weights went from the parent's to what training gave, in [0, 1]: below 1
         where `training.largest_loss` held them back, and all above but `reward` and
         `least_exposure` is then of what training gave.
+    n_beside, n_lists
+        Lists of known policies that were taken as they were shown, as each is counted
+        together with lists of unknown ones; and all lists of the sources. 0 of both
+        where there are none, None in a record of a release that did not count them.
+    ends
+        Of the curve's alpha; None where nobody says how well it is known, as of one
+        that was given, and in a record of a release that did not keep them.
     """
 
     schema: int
@@ -314,6 +337,9 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     largest_loss: float | None = None
     least_ratio: float | None = None
     step: float = 1.0
+    n_beside: int | None = None
+    n_lists: int | None = None
+    ends: EndsUsed | None = None
 
 
 class TrainingKey(NamedTuple):

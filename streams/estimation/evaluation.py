@@ -108,6 +108,8 @@ class Coverage(NamedTuple):
         Of items, where these count as one; else 0.
     n_as_shown
         Lists beside unknown policies that were taken as they were shown.
+    n_beside
+        Of these: lists of known policies that are not told apart from the others.
     """
 
     n_queries: int
@@ -120,6 +122,7 @@ class Coverage(NamedTuple):
     mixed: tuple[str, ...]
     n_classes: int = 0
     n_as_shown: int = 0
+    n_beside: int = 0
 
 
 class Evaluation(NamedTuple):
@@ -210,7 +213,7 @@ class _Sums:
         self._lacking = dict.fromkeys(targets, 0)
         self._mixed: set[str] = set()
         self._n_queries = self._n_all = self._n_left_out = self._n_beyond = 0
-        self._n_as_shown = 0
+        self._n_as_shown = self._n_beside = 0
         self._falls = dict.fromkeys(targets, Fall(0.0, np.inf))
         self._pool = None
         if question.has_classes:
@@ -221,6 +224,7 @@ class _Sums:
         log, n_ranks = queries.log, self._question.curve.curve.n_ranks
         self._n_left_out += queries.n_left_out
         self._n_as_shown += queries.n_as_shown
+        self._n_beside += queries.n_beside
         self._n_beyond += int(log.clicked[log.ranks > n_ranks].sum())
         self._mixed.update(queries.interventions[policy] for policy in log.mixed)
         policies = self._policies(queries)
@@ -352,6 +356,7 @@ class _Sums:
             tuple(sorted(self._mixed)),
             n_classes,
             self._n_as_shown,
+            self._n_beside,
         )
         if not n_lists:
             return Evaluation(None, coverage)

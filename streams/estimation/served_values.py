@@ -145,7 +145,7 @@ def _record(
     source, coverage, remarks = "", NOTHING, [basis.basis.warning]
     if answer is not None:
         coverage = answer[1].coverage
-    remarks.append(basis.choice.said(coverage.n_as_shown))
+    remarks.append(basis.choice.said(coverage.n_as_shown, coverage.n_beside))
     if answer is not None:
         curve, found = answer
         source = curve.source

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from models.estimators.adaptivity import Basis, basis_of
 from models.estimators.choice import Choice, Known, choice_of
+from streams.statistics.columns import IMPRESSIONS
 from streams.statistics.reader import Statistics
 
 FittedOn = Mapping[str, frozenset[int] | None]
@@ -55,7 +56,18 @@ def valuation_basis_of(
     told = {name: fitted_on.get(name) for name in interventions}
     logged = basis_of(interventions, models, told, n_groups)
     basis = basis_of({*interventions, *own}, models, {**told, **own}, n_groups)
-    n_unknown = sum(one.without_exposure for one in counts)
-    n_counted = sum(sum(one.sources.values()) for one in counts)
-    known = Known(n_counted - n_unknown, n_unknown, logged.has_intervals)
+    known = _known(statistics, is_fixed=logged.has_intervals)
     return ValuationBasis(basis, choice_of(known, asked), n_groups)
+
+
+def _known(statistics: Statistics, *, is_fixed: bool) -> Known:
+    """What is known of all lists; reads no more of them than it takes to know."""
+    n_unknown = n_beside = 0
+    for chunk in statistics.columns():
+        n_placed = chunk.n_placed()
+        n_told = int(n_placed[chunk.tells_policies()].sum())
+        if n_told:
+            return Known(n_told, 0, is_fixed)
+        n_unknown += int(chunk.cells[:, IMPRESSIONS].sum())
+        n_beside += int(n_placed.sum())
+    return Known(0, n_unknown, is_fixed, n_beside)

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from models.arrays import Floats
 from models.counts.fixed_point import EXPOSURE_ONE, Int64
 from models.counts.group_tables import summed_rows
-from models.counts.list_form import list_totals, placed_lists, rows_shown
+from models.counts.list_form import (
+    list_totals,
+    placed_lists,
+    rows_shown,
+    unplaced_lists,
+)
 from models.counts.scope_record import CAPPED, CONVERTED
 from streams.statistics.keys import ScopeName
 from streams.statistics.placed_rows import Placed, PlacedRows
@@ -62,6 +67,11 @@ class Columns(NamedTuple):
         scopes that were converted from an earlier release.
     reward
         The class that clicks are counted of.
+    unplaced : [n_rows]
+        Of `shown`, lists of unknown policies that their scope keeps list by list; those
+        that it added up to others are not among them.
+    n_unplaced : [n_cells]
+        Such lists.
     mixed
         Scopes with several placements, where that was asked.
     """
@@ -78,12 +88,30 @@ class Columns(NamedTuple):
     by_class: Int64
     expected: Floats
     reward: int
+    unplaced: Int64
+    n_unplaced: Int64
     mixed: frozenset[ScopeName] = frozenset()
 
     def has_policies(self) -> NDArray[np.bool_]:
         """Cells all of whose lists have known policies, [n_cells]."""
-        has_none = self.flags[self.cells[:, 0]] & (CAPPED | CONVERTED) > 0
-        return np.asarray(~(has_none | (self.cells[:, WITHOUT_EXPOSURE] > 0)))
+        return np.asarray(~self._has_none() & (self.cells[:, WITHOUT_EXPOSURE] == 0))
+
+    def tells_policies(self) -> NDArray[np.bool_]:
+        """Cells whose lists of known and of unknown policies are told apart, [n_cells].
+
+        Those of `has_policies`, and those all of whose other lists are in `unplaced`.
+        """
+        without = self.cells[:, WITHOUT_EXPOSURE]
+        return np.asarray(~self._has_none() & (without == self.n_unplaced))
+
+    def n_placed(self) -> Int64:
+        """Lists of known policies, whether or not they are told apart, [n_cells]."""
+        placed = self.cells[:, IMPRESSIONS] - self.cells[:, WITHOUT_EXPOSURE]
+        return np.where(self._has_none(), 0, placed)
+
+    def _has_none(self) -> NDArray[np.bool_]:
+        """Cells of scopes of which no exposures are counted, [n_cells]."""
+        return np.asarray(self.flags[self.cells[:, 0]] & (CAPPED | CONVERTED) > 0)
 
     def cell_of_rows(self) -> Int64:
         """Number of the cell that each row is of, [n_rows]."""
@@ -94,7 +122,8 @@ class Columns(NamedTuple):
     def of_scopes(self, first: int, end: int) -> "Columns":
         """Those of the scopes from `first` up to but not with `end`, by number."""
         rows = slice(*np.searchsorted(self.scope, (first, end)))
-        cells = self.cells[slice(*np.searchsorted(self.cells[:, 0], (first, end)))]
+        own = slice(*np.searchsorted(self.cells[:, 0], (first, end)))
+        cells = self.cells[own]
         return Columns(
             self.names[first:end],
             self.items[first:end],
@@ -108,6 +137,8 @@ class Columns(NamedTuple):
             self.by_class[:, rows],
             self.expected[rows],
             self.reward,
+            self.unplaced[rows],
+            self.n_unplaced[own],
             self.mixed,
         )
 
@@ -166,6 +197,11 @@ class ColumnReader:
         by_class = np.zeros((n_classes, len(layout.keys)), np.int64)
         by_class[rewards[:, 1], layout.rows_at(rewards[:, [0, 2, 3]])] = rewards[:, 4]
         by_class[self._reward] = clicked
+        unplaced = np.zeros(len(layout.keys), np.int64)
+        unplaced[layout.rows_at(counted.unplaced[:, :3])] = counted.unplaced[:, 3]
+        n_unplaced = np.zeros(len(totals), np.int64)
+        at_cells = np.searchsorted(totals[:, 0], counted.n_unplaced[:, 0])
+        n_unplaced[at_cells] = counted.n_unplaced[:, 1]
         at_expected = layout.rows_of(of_expected)
         sums: Floats = np.bincount(at_expected, expected.sums, len(layout.keys)).astype(
             np.float64
@@ -187,6 +223,8 @@ class ColumnReader:
             by_class,
             sums,
             self._reward,
+            unplaced,
+            n_unplaced,
         )
 
 
@@ -200,6 +238,8 @@ class _Counted(NamedTuple):
     rows: Int64
     pairs: Int64
     rewards: Int64
+    unplaced: Int64
+    n_unplaced: Int64
 
     @classmethod
     def of(cls, batch: ScopeBatch, by_id: SortedItems) -> "_Counted":
@@ -215,7 +255,16 @@ class _Counted(NamedTuple):
         places = np.argsort(np.array(order, np.int64))
         rows = rows[np.lexsort((places[rows[:, 1]], rows[:, 0]))]
         totals = np.concatenate((list_totals(batch.lists), general.totals))
-        return cls(summed_rows(totals, 1), rows, summed_rows(pairs, 3), rewards)
+        unplaced, n_unplaced = unplaced_lists(batch.lists)
+        unplaced[:, 1] = by_id.renumbered(unplaced[:, 0] // STRIDE, unplaced[:, 1])
+        return cls(
+            summed_rows(totals, 1),
+            rows,
+            summed_rows(pairs, 3),
+            rewards,
+            summed_rows(unplaced, 3),
+            summed_rows(n_unplaced, 1),
+        )
 
     def between(self, first: int, last: int) -> "_Counted":
         """Those of the cells from `first` up to `last`, both numbers of cells."""

@@ -63,13 +63,16 @@ class LoggedQueries(NamedTuple):
     lists : [n, 4]
         Scope, group, policy, and lists that count.
     n_known, n_unknown
-        Lists of cells of known policies, and of others.
+        Lists of known policies that can be told apart, and all others.
     n_left_out, n_as_shown
-        Of the others: those that were left out, and those that were taken as sure.
+        Lists that were left out, and those that were taken as sure.
     scopes
         Of the queries.
     scope_of : [n_places]
         Number of the scope that each row is of.
+    n_beside
+        Of the others: those of known policies, whose clicks are counted together with
+        those of lists of unknown ones.
     """
 
     queries: tuple[str, ...]
@@ -85,6 +88,7 @@ class LoggedQueries(NamedTuple):
     n_as_shown: int
     scopes: ScopesOfQueries
     scope_of: Int64
+    n_beside: int
 
     def lists_of_queries(self) -> Int64:
         """Lists that count, [n_queries, n_groups]."""
@@ -287,7 +291,8 @@ class _Tables:
         self._shape = shape
         self._group_of = group_of
         self._unknown = unknown
-        self._n_known = self._n_unknown = 0
+        self._n_known = self._n_unknown = self._n_beside = 0
+        self._n_as_shown = self._n_left_out = 0
         # Group, policy, item, rank, shown, clicked, scope; and what was expected.
         self._places: list[tuple[Int64, ...]] = [(np.empty(0, np.int64),) * 7]
         self._expected: list[Floats] = [np.empty(0)]
@@ -313,24 +318,35 @@ class _Tables:
             raise ValueError(f"`statistics` is damaged: no group is {last}; count anew")
         groups, is_known = self._group_of[chunk.cells[:, 1]], chunk.has_policies()
         is_used = groups >= 0
-        self._n_known += int(n_lists[is_used & is_known].sum())
-        self._n_unknown += int(n_lists[is_used & ~is_known].sum())
+        is_told, n_placed = chunk.tells_policies(), chunk.n_placed()
+        self._n_known += int(n_placed[is_used & is_told].sum())
+        self._n_unknown += int((n_lists - n_placed * is_told)[is_used].sum())
+        self._n_beside += int(n_placed[is_used & ~is_told].sum())
+        is_joined = is_told & ~is_known & (self._unknown is Unknown.JOINED)
         if self._unknown is Unknown.LEFT_OUT:
+            self._n_left_out += int(n_lists[is_used & ~is_known].sum())
             is_used &= is_known
+        elif self._unknown is not Unknown.KEPT:
+            n_own = n_lists - n_placed * (is_known | is_joined)
+            self._n_as_shown += int(n_own[is_used].sum())
         growing = np.array([name.is_growing for name in chunk.names], np.bool_)
         # Candidates of a list of a growing set are its own items; so it is where nobody
         # knows what else it could have shown.
         is_own = growing[scopes]
-        if self._unknown is Unknown.AS_SHOWN:
-            is_own = is_own | ~is_known
+        if self._unknown in (Unknown.AS_SHOWN, Unknown.JOINED):
+            is_own = is_own | ~(is_known | is_joined)
         lists = scopes + n_before, groups, policies[scopes], n_lists
         self._lists.append(np.column_stack(lists)[is_used])
         n_items = np.array([len(own) for own in items], np.int64)
         starts = np.cumsum(n_items) - n_items
         numbers = np.concatenate(items) + np.repeat(firsts, n_items)
         is_whole = is_used & ~is_own
-        self._add_sets(lists, is_whole, scopes, n_items, (starts, numbers))
-        self._take_rows(chunk, lists, (is_used, is_known, is_own), (starts, numbers))
+        n_whole = np.where(is_joined, n_placed, n_lists)
+        self._add_sets(
+            (*lists[:3], n_whole), is_whole, scopes, n_items, (starts, numbers)
+        )
+        of_cells = is_used, is_known, is_own, is_joined
+        self._take_rows(chunk, lists, of_cells, (starts, numbers))
 
     def _take_rows(
         self,
@@ -339,15 +355,17 @@ class _Tables:
         of_cells: tuple[npt.NDArray[np.bool_], ...],
         of_items: tuple[Int64, Int64],
     ) -> None:
-        is_used, is_known, is_own = of_cells
+        is_used, is_known, is_own, is_joined = of_cells
         cells = chunk.cell_of_rows()
         rows = slice(None) if is_used.all() else np.flatnonzero(is_used[cells])
         cells = cells[rows]
         shown, expected = chunk.shown[rows], chunk.expected[rows]
+        unplaced = np.where(is_joined[cells], chunk.unplaced[rows], 0)
         if not is_known.all():
-            is_sure = self._unknown is Unknown.AS_SHOWN
-            untold = shown if is_sure else np.full(len(shown), np.nan)
-            expected = np.where(is_known[cells], expected, untold)
+            is_kept = self._unknown is Unknown.KEPT
+            untold = np.full(len(shown), np.nan) if is_kept else shown
+            is_placed = (is_known | is_joined)[cells]
+            expected = np.where(is_placed, expected + unplaced, untold)
         starts, numbers = of_items
         item = numbers[starts[chunk.scope[rows]] + chunk.item[rows]]
         scopes, groups, policies, _ = (each[cells] for each in lists)
@@ -358,6 +376,8 @@ class _Tables:
         if is_own.any():
             own = is_own[cells]
             self._add(groups[own], policies[own], item[own], shown[own])
+        if is_joined.any():
+            self._add(groups, policies, item, np.where(is_own[cells], 0, unplaced))
 
     def _add(self, groups: Int64, policies: Int64, items: Int64, lists: Int64) -> None:
         at = np.ravel_multi_index((groups, policies, items), self._shape)
@@ -390,15 +410,15 @@ class _Tables:
         """What `LoggedQueries` has of all of it, from its `log` on."""
         *columns, scopes = map(np.concatenate, zip(*self._places, strict=True))
         log = ClickLog._make((*columns, np.concatenate(self._expected), mixed))
-        n_unknown = self._n_unknown
         return (
             log,
             self._impressions.reshape(self._shape),
             np.concatenate(self._lists),
             self._n_known,
-            n_unknown,
-            n_unknown if self._unknown is Unknown.LEFT_OUT else 0,
-            n_unknown if self._unknown is Unknown.AS_SHOWN else 0,
+            self._n_unknown,
+            self._n_left_out,
+            self._n_as_shown,
             self._scopes,
             scopes,
+            self._n_beside,
         )

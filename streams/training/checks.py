@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from models.estimators.choice import APART
 from models.estimators.splits import Shares, Splits, split_groups
 from rankstream.ranking.checked_weights import CheckedWeights, checked_weights
 from rankstream.settings import ModelSettings
@@ -117,9 +118,9 @@ class Checks(NamedTuple):
                     f"lists of the training groups: wait for more, or {remedy}, "
                     f"{share:g}"
                 )
-            self._support(told, file.largest_support)
+            self._support(told, file.largest_support, gathered.n_left_out)
 
-    def _support(self, told: str, largest: float) -> None:
+    def _support(self, told: str, largest: float, n_left_out: int) -> None:
         """That some item of these queries has the support that is asked for."""
         least = self.model.training.least_support
         if largest >= least and largest > 0.0:
@@ -129,9 +130,17 @@ class Checks(NamedTuple):
             lower = 1.0 if largest >= 1.0 else float(f"{largest / 2.0:.1g}")
             setting = f"models.{self.name}.training.least_support"
             remedy += f", or lower {setting}, to {lower:g} say"
+        left = ""
+        if n_left_out:
+            left = (
+                f", as {n_left_out:,} lists are left out: in their group of a scope "
+                "are some of unknown policies"
+            )
+            remedy = f"{APART}, or {remedy}"
         raise TrainingRefused(
             f"{self.name!r} must have items of least_support, {least:g} expected "
-            f"looks, in queries {told}; the largest support there is {largest:.3g}: "
+            f"looks, in queries {told}; the largest support there is {largest:.3g}"
+            f"{left}: "
             f"{remedy}"
         )
 

@@ -98,7 +98,7 @@ class Gathered:
         self.n_queries = 0
         self.n_without_features = 0
         self._n_impressions = 0
-        self._n_left_out = 0
+        self.n_left_out = 0
 
     def take(
         self, chunks: Iterable[Columns], on_queries: Callable[[int], object]
@@ -116,7 +116,7 @@ class Gathered:
         FeaturesRefused
         """
         for found in self._how.gatherer().of(chunks):
-            self._n_left_out += found.n_left_out
+            self.n_left_out += found.n_left_out
             for query in query_tables(self._how, found):
                 self._take(query)
                 if self.n_queries % QUERIES_AT_ONCE == 0:
@@ -191,7 +191,7 @@ class Gathered:
             n_below=n_below,
             share_below=below / clicked if clicked else 0.0,
             n_without_features=self.n_without_features,
-            n_left_out=self._n_left_out,
+            n_left_out=self.n_left_out,
             n_clicks=round(clicked),
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 from models.estimators.bias_curve import BiasCurve
 from rankstream.wire.curves import curve_rows
 from rankstream.wire.envelope import Snapshot, SnapshotError, is_pointer
-from rankstream.wire.training import CurveUsed
+from rankstream.wire.training import CurveUsed, EndsUsed
 from streams.training.curve_estimator import LEAST_RANKS, CurveEnds
 
 GIVEN = "given"
@@ -96,7 +96,14 @@ def published_curve(snapshot: Snapshot) -> KnownCurve:
     )
 
 
-def curve_of_run(used: CurveUsed) -> KnownCurve | None:
+def ends_used(ends: CurveEnds | None) -> EndsUsed | None:
+    """What the run says of ends of alpha."""
+    if ends is None:
+        return None
+    return EndsUsed(ends.low.tolist(), ends.high.tolist(), ends.confidence)
+
+
+def curve_of_run(used: CurveUsed, ends: EndsUsed | None = None) -> KnownCurve | None:
     """The published curve that a run took; None where it took another one."""
     _, mark, pointer = used.source.rpartition("@")
     if not (mark and is_pointer(pointer.encode())):
@@ -104,4 +111,7 @@ def curve_of_run(used: CurveUsed) -> KnownCurve | None:
     curve = BiasCurve(
         np.array(used.alpha), np.array(used.beta), is_ratio_only=used.is_ratio_only
     )
-    return KnownCurve(curve, used.source, tuple(used.groups), used.warning)
+    known = None
+    if ends is not None:
+        known = CurveEnds(np.array(ends.low), np.array(ends.high), ends.confidence)
+    return KnownCurve(curve, used.source, tuple(used.groups), used.warning, known)

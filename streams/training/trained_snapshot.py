@@ -57,7 +57,7 @@ from streams.training.item_tables import (
     ItemTables,
     PooledSums,
 )
-from streams.training.known_curve import GIVEN, KnownCurve
+from streams.training.known_curve import GIVEN, KnownCurve, ends_used
 from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import TrainingProgress
 
@@ -143,6 +143,7 @@ class _Run:
         online: Container[str],
     ) -> None:
         self._online, self._learned = online, list[str]()
+        self._beside = 0, 0
         self._published, self._awaited = curve, awaited
         self._checks = checks
         self._name, self._model, self._inputs, self._parent = checks
@@ -197,6 +198,9 @@ class _Run:
             largest_loss=bounded.fall.largest_loss,
             least_ratio=_known(bounded.fall.least_ratio),
             step=bounded.step,
+            n_beside=self._beside[0],
+            n_lists=self._beside[1],
+            ends=ends_used(known.ends),
         )
         return Outcome(snapshot, run)
 
@@ -263,8 +267,15 @@ class _Run:
     def _choice(self) -> Choice:
         if self._plan.estimator:
             return asked_for(self._plan.estimator)
-        has_known = any(each.has_policies().any() for each in self._reading())
-        return choice_of_sums(has_known=has_known)
+        n_beside = n_lists = 0
+        for chunk in self._reading():
+            if chunk.has_policies().any():
+                return choice_of_sums(has_known=True)
+            n_beside += int(chunk.n_placed().sum())
+            n_lists += int(chunk.cells[:, IMPRESSIONS].sum())
+        if n_beside:
+            self._beside = n_beside, n_lists
+        return choice_of_sums(has_known=False, has_beside=n_beside > 0)
 
     def _tables(self, choice: Choice, curve: BiasCurve, split_of: Int64) -> ItemTables:
         """How values are made: of sums that say what to clip by, else by a count."""

@@ -170,7 +170,7 @@ def _named(parent: Parent | None) -> str:
 
 def _curve_of(run: RunRecord) -> KnownCurve | None:
     """The published curve that a run took, which its digest holds together."""
-    found = curve_of_run(run.curve)
+    found = curve_of_run(run.curve, run.ends)
     if found is not None and found.used() != run.curve:
         raise VerificationRefused(
             f"the curve of {run.intervention}, {run.curve.source}, must have the "

@@ -9,8 +9,11 @@ import pytest
 from scipy.stats import poisson
 
 from models.estimators import intervals as module
+from models.estimators import item_intervals
 from models.estimators.intervals import few_click_ends, jackknife_intervals
-from tests.covered_items import KINDS, held, sums_of
+from models.estimators.item_intervals import points_of_items
+from models.estimators.registry import ESTIMATORS
+from tests.covered_items import KINDS, held, log_of, sums_of
 
 N_ITEMS = 10_000
 ERROR = 0.007
@@ -84,3 +87,38 @@ def test_many_clicks_have_the_interval_of_groups() -> None:
     sums = sums_of(KINDS["alone"], 60.0, 20, N_ITEMS, np.random.default_rng(1))
     found = held(jackknife_intervals(sums))
     assert abs(found.held - 0.95) < ERROR
+
+
+N_NAMED, N_GROUPS = 1_500, 8
+ERROR_NAMED = 0.017
+"""Three standard errors of a share of .95 of so many items."""
+
+
+@pytest.mark.parametrize("expected", [2.0, 8.0])
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - {"naive"}))
+def test_so_do_those_of_estimators_by_name(name: str, expected: float) -> None:
+    """Whose clicks weigh unlike; what `naive` estimates is not relevance."""
+    entry = ESTIMATORS[name]
+    log = log_of(
+        expected,
+        N_GROUPS,
+        N_NAMED,
+        np.random.default_rng(3),
+        has_trust="trust" in entry.corrects,
+    )
+    points, _ = points_of_items(entry.estimator, *log, tuple(range(N_GROUPS)))
+    found = held(points.intervals)
+    assert found.told == 1.0
+    assert found.held > 0.95 - ERROR_NAMED
+
+
+def test_by_groups_alone_those_by_name_would_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor would each item have one."""
+    log = log_of(5.0, 20, N_NAMED, np.random.default_rng(3), has_trust=False)
+    monkeypatch.setattr(item_intervals, "FEW", 0)
+    estimator = ESTIMATORS["policy-aware"].estimator
+    found = held(points_of_items(estimator, *log, tuple(range(20)))[0].intervals)
+    assert found.told < 0.999
+    assert found.held < 0.95 - ERROR_NAMED

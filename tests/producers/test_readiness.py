@@ -114,6 +114,9 @@ def test_a_wait_says_what_for_and_how_to_stop_it_and_ends_at_once(
     wait = Waiting(said.append)
     wait.waits("Kafka at here", "why")
     assert said == ["waiting for Kafka at here (0 s): why; Ctrl-C ends the wait"]
+    # The first attempt counts, too.
+    Waiting(said.append).waits("Kafka", "why", time.monotonic() - 2.1)
+    assert said[1] == "waiting for Kafka (2 s): why; Ctrl-C ends the wait"
 
 
 def test_a_silent_redis_is_waited_for_until_it_answers(listener: Listener) -> None:
@@ -121,7 +124,8 @@ def test_a_silent_redis_is_waited_for_until_it_answers(listener: Listener) -> No
     said: list[str] = []
 
     class Told(Waiting):
-        def waits(self, what: str, why: str = "") -> None:
+        def waits(self, what: str, why: str = "", since_s: float | None = None) -> None:
+            del since_s
             said.append(f"{what}: {why}")
             listener.answer = b"-NOAUTH\r\n"
 

@@ -99,7 +99,8 @@ def test_an_export_has_the_placements_of_scores_also_of_items_never_shown(
     ]
     Path("log.jsonl").write_text("\n".join(map(json.dumps, lists)), encoding="utf-8")
     assert main(["replay", "log.jsonl", "--local", "--out", "run"]) == 0
-    assert main(["statistics", "export", "counts.parquet", "--local", "run"]) == 0
+    words = ["statistics", "export", "counts.parquet", "--local", "run"]
+    assert main([*words, "--examination", "1,0.5,0.33"]) == 0
 
     expected: Counter[str] = Counter()
     for row in parquet.read_table("counts.parquet").to_pylist():

@@ -1,7 +1,7 @@
 """Statistics as Parquet: one file per kind of counter."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import Choice
 from rankstream.operations.answers.exported_columns import (
     CELL_FIELDS,
     COUNTED,
@@ -113,7 +114,7 @@ def export(
         for each in files.values():
             each.take_name()
         lengths = [(each.path, each.n_rows) for each in files.values()]
-        return Exported(lengths, n_impressions, len(converted), relevance.chosen)
+        return Exported(lengths, n_impressions, len(converted), relevance.chosen())
 
 
 class _File:
@@ -194,7 +195,14 @@ class _Relevance:
     def __init__(self, file: _File, by_query: RelevanceByQuery | None) -> None:
         self._file = file
         self._by_query = by_query
-        self.chosen = Counter[str]()
+        self._counts: dict[Choice, Counter[str]] = defaultdict(Counter)
+
+    def chosen(self) -> dict[str, int]:
+        """In words how relevance was estimated, and of how many queries."""
+        return {
+            choice.said(n["unknown"], n["beside"]): n["queries"]
+            for choice, n in self._counts.items()
+        }
 
     def take(self, chunk: StatisticsColumns) -> None:
         """Add columns, which come in their order."""
@@ -209,8 +217,10 @@ class _Relevance:
     def _write(self, found: Iterator[tuple[str, QueryRelevance]]) -> None:
         for query, relevance in found:
             self._file.add(relevance_columns(query, relevance))
-            # How many lists differs from query to query.
-            self.chosen[relevance.choice.said()] += 1
+            own = self._counts[relevance.choice]
+            own["queries"] += 1
+            own["unknown"] += relevance.n_unknown
+            own["beside"] += relevance.n_beside
 
 
 def _named_after(file: Path, suffix: str) -> Path:

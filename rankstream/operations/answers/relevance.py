@@ -75,6 +75,8 @@ class QueryRelevance(Answer):
         The estimator, and why it was taken.
     chosen
         That in words, with how many lists it is of.
+    n_unknown, n_beside
+        Lists that were taken as they were shown, and those of them of known policies.
     """
 
     items: list[ItemRelevance]
@@ -83,6 +85,8 @@ class QueryRelevance(Answer):
     remarks: list[str]
     choice: Choice
     chosen: str
+    n_unknown: int = 0
+    n_beside: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Its items and words; a table of items is `table_of(items)`."""
@@ -168,7 +172,7 @@ def query_gatherer(
 
 def unknown_for(estimator: str | None) -> Unknown:
     """What becomes of lists of unknown policies, by the estimator that is asked for."""
-    return asked_for(estimator).unknown if estimator else Unknown.AS_SHOWN
+    return asked_for(estimator).unknown if estimator else Unknown.JOINED
 
 
 class RelevanceByQuery:
@@ -210,7 +214,7 @@ def _relevance(
     # Those of lists that count.
     counted_under = [found.interventions[x] for x in np.unique(found.lists[:, 2])]
     basis = basis_of(counted_under, *trusted, len(found.impressions))
-    known = Known(found.n_known, found.n_unknown, basis.has_intervals)
+    known = Known(found.n_known, found.n_unknown, basis.has_intervals, found.n_beside)
     choice = choice_of(known, asked)
     remarks = curve.remarks()
     if found.n_left_out:
@@ -232,7 +236,9 @@ def _relevance(
         basis.warning,
         remarks,
         choice,
-        choice.said(found.n_unknown),
+        choice.said(found.n_unknown, found.n_beside),
+        found.n_unknown,
+        found.n_beside,
     )
 
 

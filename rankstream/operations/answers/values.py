@@ -153,7 +153,7 @@ class Values(Answer):
         question, coverage = self.question, self.coverage
         curve = question.curve
         yield self.basis.warning
-        yield question.choice.said(coverage.n_as_shown)
+        yield question.choice.said(coverage.n_as_shown, coverage.n_beside)
         yield _counted(self)
         yield from _left_out(self)
         if coverage.mixed and POLICIES in ESTIMATORS[question.estimator].needs:
@@ -176,7 +176,7 @@ class Values(Answer):
         curve, naive = question.curve, self.comparison.naive
         return {
             "estimator": question.estimator,
-            "chosen": question.choice.said(coverage.n_as_shown),
+            "chosen": question.choice.said(coverage.n_as_shown, coverage.n_beside),
             "weights": self.weights,
             "against": question.base,
             "groups": list(question.groups),

@@ -35,7 +35,7 @@ from streams.training.verification import curve_made_again, made_again
 
 _encode = msgspec.msgpack.Encoder().encode
 
-SINCE = ("largest_loss", "least_ratio")
+SINCE = ("largest_loss", "least_ratio", "n_beside", "n_lists", "ends")
 """What a run of an earlier release does not say: None, which is compared with nothing.
 """
 

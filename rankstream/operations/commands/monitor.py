@@ -3,16 +3,19 @@
 import argparse
 import contextlib
 import threading
+import time
 
 from rich.console import Console
 from rich.live import Live
 
+from producers.readiness import SAY_EVERY_S, STOPS
 from producers.stop_signal import Stop
-from rankstream.operations.commands import settings_of
+from rankstream.operations.commands import settings_of, tell
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.poller import Poller
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.operations.monitoring.web import Server
+from rankstream.operations.terminal.words import visible
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,13 +45,48 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+class TroubleTold:
+    """Says on standard error what cannot be reached, where no screen shows it.
+
+    Parameters
+    ----------
+    gathered
+        Knows what it is.
+    """
+
+    def __init__(self, gathered: Gathered) -> None:
+        self._gathered = gathered
+        self._last = ""
+        self._said_s = 0.0
+
+    def look(self) -> None:
+        """Tell what is new, once a minute what stays so, and once that it is over."""
+        trouble, now_s = self._gathered.trouble, time.monotonic()
+        is_due = trouble and now_s - self._said_s >= SAY_EVERY_S
+        if trouble == self._last and not is_due:
+            return
+        self._last, self._said_s = trouble, now_s
+        if not trouble:
+            tell("all that the monitor reads can be reached")
+        elif STOPS in trouble:
+            tell(visible(trouble))
+        else:
+            tell(f"{visible(trouble)}; Ctrl-C ends the monitor")
+
+
 def watch(gathered: Gathered, selected: str | None, stop: Stop) -> None:
-    """Draw in the terminal until asked to stop."""
+    """Draw in the terminal until asked to stop; a file gets the last state alone."""
     console = Console()
+    if not console.is_terminal:
+        told = TroubleTold(gathered)
+        while not stop.wait(0.5):
+            told.look()
+        console.print(view_of(gathered, selected))
+        return
     with Live(
         view_of(gathered, selected),
         console=console,
-        screen=console.is_terminal,
+        screen=True,
         auto_refresh=False,
     ) as live:
         while not stop.wait(0.5):
@@ -63,6 +101,7 @@ def serve(gathered: Gathered, host: str, port: int, stop: Stop) -> None:
     Console().print(f"monitor at {server.url}", highlight=False, markup=False)
     if server.warning:
         Console(stderr=True).print(server.warning, highlight=False, markup=False)
+    told = TroubleTold(gathered)
     with contextlib.closing(server):
         while not stop.wait(0.5):
-            pass
+            told.look()

@@ -242,6 +242,12 @@ class Gathered:
                 self._examination = examination
                 self._moved()
 
+    @property
+    def trouble(self) -> str:
+        """What cannot be reached; empty when all can."""
+        with self._lock:
+            return self._trouble
+
     def set_trouble(self, trouble: str) -> None:
         """Say what cannot be reached; empty when all can."""
         with self._lock:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from models.estimators.choice import (
+    APART,
     LOG_POLICIES,
     Known,
     Unknown,
@@ -31,7 +32,8 @@ from tests.laws.estimator_cases import enumerated as every_log_of
 def test_each_part_has_its_estimator(known, name, better):
     """And what is not known is taken as it was shown, beside what is."""
     found = choice_of(known)
-    assert (found.estimator, found.unknown) == (name, Unknown.AS_SHOWN)
+    unknown = Unknown.JOINED if known.n_known else Unknown.AS_SHOWN
+    assert (found.estimator, found.unknown) == (name, unknown)
     said = found.said(known.n_unknown)
     assert said.startswith(f"by {name}: ")
     assert said.partition("; better: ")[2].startswith(better)
@@ -39,6 +41,22 @@ def test_each_part_has_its_estimator(known, name, better):
     is_joined = bool(known.n_known and known.n_unknown)
     beside = f"{known.n_unknown} lists beside unknown policies by affine-shown"
     assert (beside in said) == is_joined
+
+
+def test_lists_that_cannot_be_told_apart_are_counted_in_words():
+    """What share of all names its policy; never that nobody knows."""
+    found = choice_of(Known(0, 8, is_fixed=True, n_beside=2))
+    assert (found.estimator, found.unknown) == ("affine-shown", Unknown.AS_SHOWN)
+    said = found.said(8, 2)
+    assert "nobody knows" not in said
+    assert "; 2 of 8 lists (25.0%) name their policy; better: " in said
+    assert said.endswith(f"; better: {APART}")
+    said = choice_of(Known(5, 8, is_fixed=True, n_beside=2)).said(8, 2)
+    assert "8 lists beside unknown policies by affine-shown" in said
+    assert "2 of them name their policy" in said
+    assert said.endswith(f"; better: {APART}")
+    training = choice_of_sums(has_known=False, has_beside=True)
+    assert training == found
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

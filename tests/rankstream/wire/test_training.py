@@ -60,7 +60,8 @@ def test_a_run_of_the_release_before_is_read():
     fields = msgspec.msgpack.decode(encode_record(RUN))
     names = RunRecord.__struct_fields__
     before = fields[: names.index("largest_loss")]
-    assert names[len(before) :] == ("largest_loss", "least_ratio", "step")
+    after = ("largest_loss", "least_ratio", "step", "n_beside", "n_lists", "ends")
+    assert names[len(before) :] == after
     found = decode_record("run", msgspec.msgpack.encode(before))
     assert found == RUN
     assert (found.largest_loss, found.least_ratio, found.step) == (None, None, 1.0)

@@ -32,7 +32,7 @@ PLAN = {
     "epochs": 4,
 }
 LAYERS = {"linear": [], "neural": [5, 3]}
-N_SINCE = 3
+N_SINCE = 6
 """Fields of a run that the release before did not have."""
 
 

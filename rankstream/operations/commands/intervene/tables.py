@@ -164,7 +164,10 @@ def _choice(run: RunRecord) -> Choice:
     asked = run.settings.get("training", {}).get("estimator")
     if asked:
         return asked_for(asked, "training.estimator")
-    return choice_of_sums(has_known=run.estimator == OF_KNOWN)
+    return choice_of_sums(
+        has_known=run.estimator == OF_KNOWN,
+        has_beside=bool(run.n_beside),
+    )
 
 
 def _details(run: RunRecord) -> dict[str, str]:
@@ -183,7 +186,7 @@ def _details(run: RunRecord) -> dict[str, str]:
         "lists left out": f"{sizes.n_left_out:,}, of policies that are unknown",
         "items": f"{sizes.n_items:,}, {sizes.n_below:,} of them below least_support "
         f"with {sizes.share_below:.2%} of the clicks",
-        "values": _choice(run).said(),
+        "values": _choice(run).said(run.n_lists or 0, run.n_beside or 0),
         "clicks": f"{sizes.n_clicks:,}, counted in the training groups",
         "epoch": f"{run.best_epoch} of {n_epochs}, loss {_best(run)[0]:.5g}",
         "loss": loss_line(run),
@@ -191,9 +194,10 @@ def _details(run: RunRecord) -> dict[str, str]:
         "estimated clicks per list": run.reward_reason
         if run.reward is None
         else f"{_reward(run)}, from selection groups; a point without interval",
-        "examination by rank": " ".join(map(_short, curve.alpha)),
+        "examination by rank": ", ".join(_by_rank(run)),
+        "intervals": _intervals(run),
         "from": curve.source,
-        "known well": curve.warning or _known_well(curve),
+        "known well": curve.warning or ("yes" if curve.groups else "-"),
         "scale, temperature": f"{run.scale:.5g}, {run.temperature:g}",
         "least exposure": f"{run.least_exposure:.3g}",
         "largest loss": _fall(run),
@@ -208,10 +212,32 @@ def _details(run: RunRecord) -> dict[str, str]:
     }
 
 
-def _known_well(curve: CurveUsed) -> str:
-    if not curve.groups:
-        return "-"
-    return "yes; points, `rankstream statistics show` prints their intervals"
+def _by_rank(run: RunRecord) -> list[str]:
+    """Examination with its interval, where there is one."""
+    alpha, ends = run.curve.alpha, run.ends
+    if ends is None:
+        return [*map(_short, alpha)]
+    return [
+        _short(each)
+        if math.isnan(low) or low == high
+        else f"{_short(each)} [{low:.2g} to {high:.2g}]"
+        for each, low, high in zip(alpha, ends.low, ends.high, strict=True)
+    ]
+
+
+def _intervals(run: RunRecord) -> str:
+    """Of what confidence they are, or why there is none."""
+    ends = run.ends
+    if ends is not None:
+        if not any("[" in each for each in _by_rank(run)):
+            return "none, as lists showed each item too seldom"
+        of = "" if ends.confidence is None else f"of {100.0 * ends.confidence:g} %, "
+        return f"{of}each by itself; rank 1 is the unit"
+    if run.n_lists is None:
+        return "- (a release that did not keep them)"
+    if not run.curve.groups:
+        return "none, as the curve was given: nobody says how well it is known"
+    return "none, as policies were chosen from the same clicks"
 
 
 def _curves_of(runs: Sequence[RunRecord]) -> list[str]:

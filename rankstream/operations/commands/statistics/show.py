@@ -42,7 +42,7 @@ MOST_NAMES = 10_000
 
 
 def show(source: CountedLog, arguments: argparse.Namespace) -> int:
-    """Print one query; 1 where there is nothing to print."""
+    """Print one query; 1 where there is nothing to print, or no relevance."""
     statistics = source.statistics
     query = normalised_query(arguments.query)
     scopes = statistics.scopes(query)
@@ -90,11 +90,11 @@ def show(source: CountedLog, arguments: argparse.Namespace) -> int:
     else:
         for name, one in found.items():
             _tell(console, one, scope_title(name, settings), settings, arguments)
-    _tell_relevance(console, source, names, arguments)
+    has_relevance = _tell_relevance(console, source, names, arguments)
     say(console, _never_logged(source, names))
     say(console, left)
     say(console, missing)
-    return 0
+    return 0 if has_relevance else nothing(NO_CURVE)
 
 
 def _tell_relevance(
@@ -102,8 +102,8 @@ def _tell_relevance(
     source: CountedLog,
     names: Sequence[ScopeName],
     arguments: argparse.Namespace,
-) -> None:
-    """The items of all these scopes together, corrected for where they stood."""
+) -> bool:
+    """The items of all these scopes together, corrected, if there is a curve."""
     has_classes = arguments.classes
     by = curve_for(
         source,
@@ -112,8 +112,7 @@ def _tell_relevance(
         has_classes=has_classes,
     )
     if by.curve is None or not source.statistics.counted:
-        console.print(NO_CURVE, highlight=False)
-        return
+        return False
     found = relevance_in(
         source,
         names,
@@ -125,6 +124,7 @@ def _tell_relevance(
     print_fitted(console, table, SPARE_OF_RELEVANCE)
     for remark in (found.chosen, *by.said(), found.warning, *found.remarks):
         say(console, remark and f"  {remark}")
+    return True
 
 
 def _never_logged(source: CountedLog, names: Sequence[ScopeName]) -> str:

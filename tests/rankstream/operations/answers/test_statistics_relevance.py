@@ -101,7 +101,7 @@ def test_sets_that_grow_have_the_items_that_were_shown():
 
 
 def test_lists_of_unknown_policies_count_as_they_were_shown():
-    """With all others of their cell; by hand, and it is said of how many."""
+    """Beside known ones of their cell; by hand, and it is said of how many."""
     log = [
         *(shown("ab", unit=i, clicked="a") for i in range(3)),
         shown("ab", unit=2, clicked="b", policy=UNKNOWN),
@@ -114,8 +114,47 @@ def test_lists_of_unknown_policies_count_as_they_were_shown():
     assert (rows["b"].impressions, rows["b"].relevance) == (4, 1 / 2)
     assert (rows["c"].impressions, rows["c"].relevance) == (1, 0.0)
     assert found.choice.estimator == "intervention-aware"
-    assert "3 lists beside unknown policies by affine-shown" in found.chosen
+    assert "2 lists beside unknown policies by affine-shown" in found.chosen
     assert not found.remarks
+
+
+def half_known(n_lists=60, length=2):
+    """Lists of which every other one of each group says that any order was drawn."""
+    candidates = [f"d{i:03}" for i in range(length)]
+    coin = pack_exposures(np.full((length, length), 1.0 / length, "<f4"))
+    for n in range(n_lists):
+        turn = n // GROUPS % 2
+        items = candidates if n % 4 < 2 else candidates[::-1]
+        how = {"policy": LOGGED, "exposures": coin} if turn else {"policy": UNKNOWN}
+        yield shown(
+            items, unit=n % GROUPS, clicked=items[:1], candidates=candidates, **how
+        )
+
+
+def test_a_log_half_of_which_names_its_policies_is_joined_of_both_halves():
+    """Though each group of its one scope has lists of both kinds; by hand."""
+    log = [*half_known()]
+    rows, found = by_item(statistics_of(log), position_curve([1.0, 0.5]))
+    assert found.choice.estimator == "intervention-aware"
+    assert "30 lists beside unknown policies by affine-shown" in found.chosen
+    assert "nobody knows" not in found.chosen
+    firsts = [one.impression.shown[:2] == b"\0\0" for one in log]
+    unknown = [one.impression.policy == UNKNOWN for one in log]
+    n_first = sum(x and y for x, y in zip(firsts, unknown, strict=True))
+    exposure = 30 * 0.75 + n_first + 0.5 * (30 - n_first)
+    assert rows["d000"].exposure == pytest.approx(exposure)
+    assert rows["d000"].impressions == 60
+    assert rows["d000"].relevance == pytest.approx(sum(firsts) / exposure)
+
+
+def test_what_cannot_be_told_apart_is_said_with_its_share():
+    """Long lists are added up, so all are as shown: of how many, and what to do."""
+    curve = position_curve([1.0, *[0.5] * 199])
+    _, found = by_item(statistics_of(half_known(length=200)), curve)
+    assert found.choice.estimator == "affine-shown"
+    assert "30 of 60 lists (50.0%) name their policy" in found.chosen
+    assert "an `intervention` of their own, which is counted apart" in found.chosen
+    assert "nobody knows" not in found.chosen
 
 
 @pytest.mark.parametrize("flag", [CAPPED, CONVERTED])

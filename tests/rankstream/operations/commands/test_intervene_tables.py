@@ -14,7 +14,13 @@ from rankstream.operations.commands.intervene.tables import (
 )
 from rankstream.operations.terminal.words import loss_line
 from rankstream.wire.snapshot_names import Parent
-from rankstream.wire.training import CurveUsed, LossTried
+from rankstream.wire.training import (
+    CurveUsed,
+    EndsUsed,
+    LossTried,
+    decode_record,
+    encode_record,
+)
 from tests.rankstream.training_topic import RUN
 
 LONG = CurveUsed(
@@ -87,7 +93,7 @@ def test_all_that_is_known_of_a_run_is_shown(
     said = " ".join(out.replace("│", " ").split())
     for words in (
         "m@1.12000", "0.1200", "05", "700 of partition 0, 500 of partition 1",
-        "1 0.71 0.5 0.33 0.25 0.2 0.18", LONG.source, LONG.warning, "1 of 1",
+        "1, 0.71, 0.5, 0.33, 0.25, 0.2, 0.18", LONG.source, LONG.warning, "1 of 1",
         "0.4321, from selection groups; a point without interval", "temperature",
         "7 of them below least_support",
     ):  # fmt: skip
@@ -112,6 +118,40 @@ def test_all_that_is_known_of_a_run_is_shown(
     assert row == json.loads(json.dumps(row))
     assert row["parent"] == {"epoch": 0, "version": 0, "sha256": "03"}
     assert row["sizes"]["n_below"] == 7
+
+
+NOTHING = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"ends": EndsUsed([1.0, 0.6, NOTHING], [1.0, 0.8, NOTHING], 0.95)},
+            ("1, 0.71 [0.6 to 0.8], 0.5", "of 95 %, each by itself"),
+        ),
+        (
+            {"ends": EndsUsed([1.0, NOTHING, NOTHING], [1.0, NOTHING, NOTHING])},
+            ("1, 0.71, 0.5", "none, as lists showed each item too seldom"),
+        ),
+        ({"n_lists": 0}, ("none, as policies were chosen from the same clicks",)),
+        ({}, ("- (a release that did not keep them)",)),
+    ],
+)
+def test_a_curve_is_shown_with_its_intervals(
+    changed: dict[str, object],
+    told: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Or why there are none."""
+    curve = msgspec.structs.replace(LONG, alpha=LONG.alpha[:3], beta=[0.0] * 3)
+    run = msgspec.structs.replace(RUN, curve=curve, **changed)
+    assert decode_record("run", encode_record(run)).curve == curve
+    said = " ".join(said_of(lambda: print_run(run), capsys).replace("│", " ").split())
+    for words in told:
+        assert words in said, words
+    given = msgspec.structs.replace(RUN, n_lists=0)
+    assert "none, as the curve was given" in said_of(lambda: print_run(given), capsys)
 
 
 def test_a_verdict_says_what_differs() -> None:

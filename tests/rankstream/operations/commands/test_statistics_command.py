@@ -83,7 +83,9 @@ def run(records, monkeypatch, capsys):
 def test_show_has_every_item_and_rank_with_groups_merged(run):
     """Counts, click rate and expected exposure of each place."""
     status, printed = run("show", " Red  SHOES")
-    assert status == 0
+    # Clicks tell no curve, so there is no relevance.
+    assert (status, "give --examination" in printed.err) == (1, True)
+    assert run("show", "red shoes", "--examination", "1,0.5")[0] == 0
     cells = rows_of(printed)
     assert ["c", "1", "31", "6", "0.194", "30", "30.00"] in cells
     assert ["a", "2", "30", "6", "0.200", "0", "30.00"] in cells
@@ -291,8 +293,8 @@ def test_columns_have_the_name_of_the_reward(run, records):
 
 def test_export_has_every_counter(run, tmp_path):
     """The files add up to what was taken."""
-    status, _ = run("export", str(tmp_path / "out.parquet"))
-    assert status == 0
+    status, printed = run("export", str(tmp_path / "out.parquet"))
+    assert (status, "give --examination" in printed.err) == (1, True)
     files = {
         path.name.removeprefix("out.").removesuffix("parquet").rstrip("."): path
         for path in tmp_path.iterdir()
@@ -368,7 +370,8 @@ def test_an_export_replaces_nothing_but_files(run, tmp_path, name, kind):
     assert file.lstat() == before
     assert {each.name for each in tmp_path.iterdir()} == {name, "target"}
     (tmp_path / "other.parquet").touch()
-    assert run("export", str(tmp_path / "other.parquet"))[0] == 0
+    other = str(tmp_path / "other.parquet")
+    assert run("export", other, "--examination", "1,0.5")[0] == 0
 
 
 @pytest.mark.parametrize("name", ["counts.csv", "counts"])

@@ -1,12 +1,19 @@
 """How long a worker tries to reach Kafka: longer each time, and it says so."""
 
 import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
 
 import pytest
 
 from deploy.process import free_port
 from rankstream.operations.cli import main
+from rankstream.operations.commands.monitor import TroubleTold
 from rankstream.operations.commands.worker import waited_for
+from rankstream.operations.monitoring.overview import Gathered
 
 
 class Away(RuntimeError):
@@ -53,3 +60,39 @@ def test_a_command_may_bound_its_wait(
     assert f"Kafka at {place} must answer within 0 s" in capsys.readouterr().err
     assert main(["topics", "check", "--dry-run"]) == 2
     assert "--dry-run goes with split" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["monitor"], ["monitor", "--web", "--port", "0"]])
+def test_a_monitor_without_a_terminal_says_what_it_waits_for(words: list[str]) -> None:
+    """On standard error, at once; it had words on a screen or a page alone."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        monitor = subprocess.Popen(
+            [sys.executable, "-m", "rankstream.operations.cli", *words],
+            env=os.environ | {"RANKSTREAM_KAFKA__BOOTSTRAP": place},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert monitor.stderr is not None
+        line = monitor.stderr.readline()
+        monitor.send_signal(signal.SIGINT)
+        monitor.communicate()
+    assert line.startswith(f"waiting for Kafka at {place} (")
+    assert "connected, but no answer; Ctrl-C ends the wait" in line
+
+
+def test_trouble_is_told_once_and_so_is_its_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With how to stop."""
+    gathered = Gathered({})
+    told = TroubleTold(gathered)
+    told.look()
+    for trouble in ("Redis is away", "Redis is away", "", ""):
+        gathered.set_trouble(trouble)
+        told.look()
+    assert capsys.readouterr().err.splitlines() == [
+        "Redis is away; Ctrl-C ends the monitor",
+        "all that the monitor reads can be reached",
+    ]

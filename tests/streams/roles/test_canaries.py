@@ -111,7 +111,7 @@ def look(world: World) -> None:
     asyncio.run(turned(world, world.trainer()))
 
 
-def whats(world: World) -> Sequence[str]:
+def kinds(world: World) -> Sequence[str]:
     """Kinds of the changes."""
     return [each.what for each in past(world)]
 
@@ -169,7 +169,7 @@ def test_what_is_due_meanwhile_waits() -> None:
     following = out_of(world)
     assert following is not None
     assert following.intervention.startswith("m@2.")
-    assert whats(world) == [CANARY, WITHDRAWN, CANARY]
+    assert kinds(world) == [CANARY, WITHDRAWN, CANARY]
 
 
 def test_one_that_is_worse_is_taken_back_at_once() -> None:
@@ -217,7 +217,7 @@ def test_one_that_is_no_worse_goes_on_to_all_under_its_name() -> None:
     assert out_of(world) is None
     (envelope,) = world.trained()
     assert envelope == first.envelope
-    assert whats(world) == [CANARY, CANARY, PROMOTED]
+    assert kinds(world) == [CANARY, CANARY, PROMOTED]
     rows = past(world)
     assert {each.version for each in rows} == {rows[0].version}
     assert rows[1].evidence["share"] == 0.5
@@ -246,7 +246,7 @@ def test_one_that_nobody_can_tell_ends_by_what_was_planned() -> None:
     value = encoded(StageSums(("click",), sums))
     world.write(PREFERENCES, (stage_key(canary.tag, 0), value))
     look(world)
-    assert whats(world) == [CANARY, UNDECIDED]
+    assert kinds(world) == [CANARY, UNDECIDED]
     assert "2,000 were planned" in past(world)[-1].why
     assert out_of(world) is None
 
@@ -261,7 +261,7 @@ def test_stages_that_never_were_count_nowhere() -> None:
         world.write(PREFERENCES, (stage_key(tag, 0), made))
     look(world)
     assert out_of(world) == canary
-    assert whats(world) == [CANARY]
+    assert kinds(world) == [CANARY]
 
 
 def test_nothing_is_judged_before_all_was_read() -> None:
@@ -312,12 +312,12 @@ def test_killed_anywhere_the_next_trainer_does_the_same(rate: float, what: str) 
             world = loop.run_until_complete(scenario(at))
         finally:
             loop.close()
-        is_done = whats(world) == [CANARY, what]
-        assert is_done or whats(world) == [CANARY]
+        is_done = kinds(world) == [CANARY, what]
+        assert is_done or kinds(world) == [CANARY]
         assert (out_of(world) == canary) is not is_done
         n_whole += is_done
         look(world)
-        assert whats(world) == [CANARY, what]
+        assert kinds(world) == [CANARY, what]
     assert 0 < n_whole < count.n
 
 
@@ -351,7 +351,7 @@ def test_an_operator_who_changes_what_is_served_ends_it() -> None:
 
     for at in range(1, count.n + 1):
         world = asyncio.run(scenario(Paused(at)))
-        seen.add(tuple(whats(world)))
+        seen.add(tuple(kinds(world)))
         assert out_of(world) is None
         (envelope,) = world.trained()
         # No version has the epoch of one that was withdrawn.

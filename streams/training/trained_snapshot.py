@@ -17,13 +17,8 @@ from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.choice import Choice, Unknown, asked_for, choice_of_sums
 from models.estimators.splits import Shares, Splits
-from models.training.bounded_step import BoundedStep, bounded_step
-from models.training.exploration import (
-    Exploration,
-    explored,
-    least_exposure,
-)
-from models.training.largest_loss import Falls
+from models.training.bounded_step import BoundedStep
+from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
 from rankstream.configuration.former import recorded_model
@@ -39,6 +34,7 @@ from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA, RunRecord
 from streams.native.placing import placements_of_scores
 from streams.statistics.columns import IMPRESSIONS, Columns
+from streams.training.bounded_version import after_bound, bounded_version
 from streams.training.checks import Checks
 from streams.training.estimated_curve import (
     estimated_curve,
@@ -161,7 +157,7 @@ class _Run:
         gathered = self._gathered(weights, splits, (known.curve, choice), free)
         (trained, loss, losses), made = self._trained(weights, gathered)
         bounded = self._bounded(weights, made, gathered, known.curve)
-        made = self._after(bounded, made, gathered)
+        made = after_bound(self._name, self._model, bounded, made, gathered)
         reward = self._reward(made, gathered, known.curve, free)
         snapshot = self._snapshot(pointer, made.weights, seen)
         run = RunRecord(
@@ -343,47 +339,13 @@ class _Run:
         gathered: Gathered,
         curve: BiasCurve,
     ) -> BoundedStep:
-        """What is served: as made, or on the way to it where it could lose too much."""
-        parent, most = weights.weights.astype(np.float64), self._plan.largest_loss
+        def look() -> None:
+            self._tell(TrainingProgress("bounding"))
+
         try:
-            falls = Falls(
-                parent,
-                gathered.shown(),
-                curve.alpha[: self._plan.cutoff],
-                placements=placements_of_scores,
-                ranker=ranker_of_model(self._model),
-            )
-            return bounded_step(
-                parent,
-                made.weights,
-                falls,
-                np.inf if most is None else most,
-                on_look=lambda: self._tell(TrainingProgress("bounding")),
-            )
+            return bounded_version(self._model, weights, made, gathered, curve, look)
         except ValueError as error:
             raise self._refused(error) from error
-
-    def _after(
-        self, bounded: BoundedStep, made: Exploration, gathered: Gathered
-    ) -> Exploration:
-        """The policy at the weights that the bound left."""
-        if bounded.step == 1.0:
-            return made
-        least = least_exposure(
-            bounded.weights,
-            gathered.chunks(self._plan.least_support)[0],
-            cutoff=self._plan.cutoff,
-            placements=placements_of_scores,
-            ranker=ranker_of_model(self._model),
-        )
-        if least < self._plan.exposure_floor:
-            floor, most = self._plan.exposure_floor, self._plan.largest_loss
-            raise TrainingRefused(
-                f"a version of {self._name!r} within largest_loss, {most:g}, must have "
-                f"a mean least exposure of {floor:g}; it has {least:g}, as its parent "
-                "has less: raise largest_loss, or lower exposure_floor"
-            )
-        return made._replace(weights=bounded.weights, least_exposure=least)
 
     def _tell_epoch(self, epoch: Epoch) -> None:
         self._tell(TrainingProgress("epoch", *epoch, self._plan.epochs))

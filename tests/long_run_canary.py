@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from models.evaluation.canary import WITHOUT_CLICK
-from tests.canary_runs import FIXED, LENGTHS, RAMP, Seen, World, look, rules_of
+from tests.canary_runs import CUT, FIXED, LENGTHS, RAMP, Seen, World, look, rules_of
 
 N_RUNS = 400
 GUARDRAILS = (WITHOUT_CLICK, "twice")
@@ -57,7 +57,7 @@ def cells() -> Iterator[Cell]:
         yield Cell(World(lengths), FIXED, 20_000, guardrails=GUARDRAILS)
     for effect, within in ((0.5, 1_000), (0.8, 4_000)):
         # They go on to twice as many lists, to see when they are found.
-        for lengths in LENGTHS:
+        for lengths in (*LENGTHS, CUT):
             world = World(lengths, effect=effect)
             yield Cell(world, FIXED, 40 * within, within)
         world = World("5", effect=effect)

@@ -25,6 +25,9 @@ WINDOW = 500
 LENGTHS = ("1", "5", "20", "Pareto", "20, returning")
 """Lists of a session; of Pareto's, P(more than n) is (n + 1)^-1.2."""
 
+CUT = "Pareto, first 20"
+"""The same, where only the first 20 lists of a session are counted."""
+
 FIXED, RAMP = (0.05,), (0.01, 0.05, 0.25, 0.5)
 
 
@@ -68,8 +71,9 @@ def rules_of(
 
 def sessions_of(lengths: str, n: int, rng: np.random.Generator) -> np.ndarray:
     """The session of each of `n` lists, in the order in which they are shown."""
-    if lengths == "Pareto":
+    if lengths in {"Pareto", CUT}:
         each = np.ceil(rng.pareto(1.2, n) + 1e-9).astype(np.int64)
+        each = np.minimum(each, 20 if lengths == CUT else n)
     else:
         each = np.full(n, int(lengths.partition(",")[0]))
     of_list = np.repeat(np.arange(n), np.minimum(each, n))[:n]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from models.evaluation.canary import WITHOUT_CLICK
-from tests.canary_runs import FIXED, LENGTHS, RAMP, Seen, World, look, rules_of
+from tests.canary_runs import CUT, FIXED, LENGTHS, RAMP, Seen, World, look, rules_of
 
 N_RUNS = 400
 GUARDRAILS = (WITHOUT_CLICK, "twice")
@@ -51,12 +51,13 @@ def cells() -> Iterator[Cell]:
             for shares in (FIXED, RAMP):
                 yield Cell(World(lengths, spread), shares, 20_000)
         yield Cell(World(lengths), RAMP, LONG)
+        yield Cell(World(lengths, 2.0), FIXED, LONG)
     for lengths in ("1", "5"):
         yield Cell(World(lengths, drift=3.0), RAMP, LONG)
         yield Cell(World(lengths), FIXED, 20_000, guardrails=GUARDRAILS)
     for effect, within in ((0.5, 1_000), (0.8, 4_000)):
         # They go on to twice as many lists, to see when they are found.
-        for lengths in LENGTHS:
+        for lengths in (*LENGTHS, CUT):
             world = World(lengths, effect=effect)
             yield Cell(world, FIXED, 40 * within, within)
         world = World("5", effect=effect)
@@ -108,17 +109,18 @@ def is_met(cell: Cell, found: dict[str, Any]) -> bool:
 def table(found: dict[str, dict[str, Any]]) -> list[str]:
     """Rows of the page."""
     every = [(cell, found[cell.name]) for cell in cells()]
+    good: dict[str, dict[str, list[str]]] = {}
+    for cell, told in every:
+        if not cell.within:
+            by_kind = good.setdefault(_kind(cell), {lengths: [] for lengths in LENGTHS})
+            by_kind[cell.world.lengths].append(f"{told['withdrawn']:.2%}")
     rows = [
-        "| as good; lists a session | rates differ by | share | lists | clicks grow "
-        "| guardrails | withdrawn | taken for unbalanced | came to the last share |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| as good; lists a session | {' | '.join(LENGTHS)} |",
+        f"|---|{'---|' * len(LENGTHS)}",
     ]
     rows += [
-        f"| {cell.world.lengths} | {cell.world.spread:.0%} | {_shares(cell)} "
-        f"| {cell.lists:,} | {_grow(cell)} | {len(cell.guardrails)} "
-        f"| {told['withdrawn']:.2%} | {told['unbalanced']:.2%} | {_last(cell, told)} |"
-        for cell, told in every
-        if not cell.within
+        f"| {kind} | {' | '.join(', '.join(by_kind[one]) for one in LENGTHS)} |"
+        for kind, by_kind in good.items()
     ]
     rows += [
         "",
@@ -133,19 +135,19 @@ def table(found: dict[str, dict[str, Any]]) -> list[str]:
         for cell, told in every
         if cell.within
     ]
-    return rows
+    worst = max(told["unbalanced"] for _, told in every)
+    return [*rows, "", f"Taken for unbalanced in at most {worst:.2%} of the runs."]
 
 
-def _shares(cell: Cell) -> str:
-    return "5 %" if cell.shares == FIXED else "1, 5, 25, 50 %"
-
-
-def _grow(cell: Cell) -> str:
-    return "" if cell.world.drift == 1.0 else f"{cell.world.drift:g} times"
-
-
-def _last(cell: Cell, told: dict[str, Any]) -> str:
-    return "" if cell.shares == FIXED else f"{told['last stage']:.0%}"
+def _kind(cell: Cell) -> str:
+    """The row of a version that is as good; cells of one row differ in the spread."""
+    shares = "5 %" if cell.shares == FIXED else "1, 5, 25, 50 %"
+    kind = f"{shares}, {cell.lists:,} lists"
+    if cell.lists == LONG and cell.shares == FIXED:
+        kind += f", spread {cell.world.spread:g}"
+    if cell.world.drift != 1.0:
+        kind += f", clicks grow {cell.world.drift:g} times"
+    return kind + (f", {len(cell.guardrails)} guardrails" if cell.guardrails else "")
 
 
 def _lists(value: float) -> str:

@@ -107,8 +107,14 @@ def test_counts_are_those_of_single_lists() -> None:
     assert judged.of_planned == canary / 2_000
     assert judged.is_balanced
     first = judge(sums_of([one for one in lists if one[0] == 0][:500])[:1], RULES)
-    in_stage = first.canary_lists
-    assert first.needed == 100 - in_stage > 0
+    assert first.needed == 100 - first.canary_lists > 0
+    # Of the present stage alone.
+    begun = [one for one in lists if one[0] == 1][:100]
+    earlier = [one for one in lists if one[0] == 0]
+    second = judge(sums_of(earlier + begun), RULES)
+    assert second.needed == 100 - sum(arm for _, _, arm, _ in begun) > 0
+    assert second.canary_lists > 200
+    assert judged.needed == 0
     assert (first.stage, judged.stage) == (1, 2)
 
 

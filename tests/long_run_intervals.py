@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from models.bias.registry import ESTIMATORS
-from models.estimators import intervals, item_intervals
+from models.estimators import intervals
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog
 from models.estimators.intervals import Intervals, jackknife_intervals
@@ -81,7 +81,7 @@ def named(estimator: str) -> dict[str, Any]:
     found: dict[str, Any] = {"items": N_NAMED, "expected clicks": NAMED_CLICKS}
     entry = ESTIMATORS_OF_ITEMS[estimator]
     has_trust = "trust" in entry.corrects
-    for name, few in (("", item_intervals.FEW), (", of groups alone", 0)):
+    for name, few in (("", intervals.FEW), (", of groups alone", 0)):
         figures = []
         for each in NAMED_CLICKS:
             rng = np.random.default_rng(7)
@@ -96,14 +96,10 @@ def intervals_by(
     estimator: str, log: tuple[ClickLog, Floats, BiasCurve], few: int
 ) -> Intervals:
     """Intervals of an estimator by name, where so many clicks are few."""
-    least, item_intervals.FEW = item_intervals.FEW, few
-    try:
-        points, _ = points_of_items(
-            ESTIMATORS_OF_ITEMS[estimator].estimator, *log, tuple(range(N_GROUPS))
-        )
-        return points.intervals
-    finally:
-        item_intervals.FEW = least
+    points, _ = points_of_items(
+        ESTIMATORS_OF_ITEMS[estimator].estimator, *log, tuple(range(N_GROUPS)), few=few
+    )
+    return points.intervals
 
 
 def _of_groups(sums: ItemSums) -> Intervals:

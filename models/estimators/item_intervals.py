@@ -46,7 +46,7 @@ class PointsOfItems(NamedTuple):
     clicked: Floats
 
 
-def points_of_items(
+def points_of_items(  # noqa: PLR0913  all that intervals depend on
     estimator: Estimator,
     log: ClickLog,
     impressions: Floats,
@@ -54,12 +54,13 @@ def points_of_items(
     groups: tuple[int, ...],
     *,
     has_intervals: bool = True,
+    few: float = FEW,
 ) -> tuple[PointsOfItems, float]:
     """Values with intervals as those of `jackknife_intervals`, of any estimator.
 
     The estimate is made again without each group; see `models.estimators.intervals`.
 
-    Of fewer than `FEW` clicks of one weight, `effective_clicks`, the ends are those of
+    Of fewer than `few` clicks of one weight, `effective_clicks`, the ends are those of
     `few_click_ends`, of clicks that weigh what the estimator has them weigh. What it
     adds to them or takes off, such as trust, is taken as known, and they vary at least
     as groups say.
@@ -74,6 +75,8 @@ def points_of_items(
         Whose lists values are made of.
     has_intervals
         Whether there may be any: else nothing is made again.
+    few
+        Clicks of one weight below which ends are those of few clicks.
 
     Returns
     -------
@@ -93,7 +96,7 @@ def points_of_items(
         for group in np.flatnonzero(has_item.any(axis=1)).tolist():
             rest = wanted & (np.arange(len(impressions)) != group)
             without[group] = estimator(*of_groups(log, impressions, rest), curve).values
-    is_few = found.effective_clicks < FEW
+    is_few = found.effective_clicks < few
     reasons = _reasons(has_item, clicked, without, found.values, is_few)
     n_groups = has_item.sum(axis=0)
     degrees = np.maximum(n_groups - 1.0, 0.0)
@@ -106,9 +109,9 @@ def points_of_items(
     if has_intervals and (is_few & is_there).any():
         # A click weighs most where it could have been and was shown.
         everywhere = estimator(kept._replace(clicked=kept.shown), lists, curve)
-        few = np.flatnonzero(is_few & is_there & (everywhere.clicks.largest > 0.0))
-        heaviest = everywhere.clicks.largest[few]
-        low[few], high[few] = _of_few(found, half, few, heaviest)
+        own = np.flatnonzero(is_few & is_there & (everywhere.clicks.largest > 0.0))
+        heaviest = everywhere.clicks.largest[own]
+        low[own], high[own] = _of_few(found, half, own, heaviest)
     intervals = Intervals(low, high, degrees, reasons)
     total = float((n_lists * found.clicks.total).sum())
     squares = float((n_lists**2 * found.clicks.squares).sum())

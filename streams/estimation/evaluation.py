@@ -110,6 +110,8 @@ class Coverage(NamedTuple):
         Lists beside unknown policies that were taken as they were shown.
     n_beside
         Of these: lists of known policies that are not told apart from the others.
+    shorter
+        Lists that have more ranks than a policy fills, by its name.
     """
 
     n_queries: int
@@ -123,6 +125,7 @@ class Coverage(NamedTuple):
     n_classes: int = 0
     n_as_shown: int = 0
     n_beside: int = 0
+    shorter: Mapping[str, int] = {}
 
 
 class Evaluation(NamedTuple):
@@ -211,6 +214,7 @@ class _Sums:
         self._clicks_without = np.zeros(self._without.shape)
         self._lists, self._clicked = np.zeros((2, question.n_groups))
         self._lacking = dict.fromkeys(targets, 0)
+        self._shorter = dict.fromkeys(targets, 0)
         self._mixed: set[str] = set()
         self._n_queries = self._n_all = self._n_left_out = self._n_beyond = 0
         self._n_as_shown = self._n_beside = 0
@@ -335,6 +339,8 @@ class _Sums:
                 is_whole = False
             else:
                 placed[name] = found
+                is_shorter = found.items.shape[1] < asked.n_ranks
+                self._shorter[name] += n_lists * is_shorter
         return placed if is_whole else None
 
     def evaluation(self) -> Evaluation:
@@ -357,6 +363,7 @@ class _Sums:
             n_classes,
             self._n_as_shown,
             self._n_beside,
+            {name: n for name, n in self._shorter.items() if n},
         )
         if not n_lists:
             return Evaluation(None, coverage)

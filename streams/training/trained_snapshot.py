@@ -235,8 +235,8 @@ class _Run:
                 f"clicks on lists of {self._checks.sources()} must tell where users "
                 "look from what they like; in the training and validation groups items "
                 "were hardly clicked, or always stood at the same ranks: set "
-                f"models.{self._name}.training.examination, or wait for lists that "
-                "differ"
+                f"models.{self._name}.training.examination (`rankstream train` has "
+                "--examination), or wait for lists that differ"
             )
         return KnownCurve(
             found.curve, found.source, found.groups, found.warning, found.ends

@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import poisson
 
 from models.estimators import intervals as module
-from models.estimators import item_intervals
 from models.estimators.intervals import few_click_ends, jackknife_intervals
 from models.estimators.item_intervals import points_of_items
 from models.estimators.registry import ESTIMATORS
@@ -112,13 +111,11 @@ def test_so_do_those_of_estimators_by_name(name: str, expected: float) -> None:
     assert found.held > 0.95 - ERROR_NAMED
 
 
-def test_by_groups_alone_those_by_name_would_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_by_groups_alone_those_by_name_would_not() -> None:
     """Nor would each item have one."""
     log = log_of(5.0, 20, N_NAMED, np.random.default_rng(3), has_trust=False)
-    monkeypatch.setattr(item_intervals, "FEW", 0)
     estimator = ESTIMATORS["policy-aware"].estimator
-    found = held(points_of_items(estimator, *log, tuple(range(20)))[0].intervals)
+    points, _ = points_of_items(estimator, *log, tuple(range(20)), few=0)
+    found = held(points.intervals)
     assert found.told < 0.999
     assert found.held < 0.95 - ERROR_NAMED

@@ -43,13 +43,15 @@ NOBODY = LoggingPolicies()
 class Exported(NamedTuple):
     """What was written: files with their rows, impressions, converted scopes.
 
-    `chosen` says by which estimators relevance is, and of how many queries each.
+    `chosen` says by which estimators relevance is, and of how many queries each;
+    `n_beyond` are clicks at ranks that the curve does not have.
     """
 
     files: list[tuple[Path, int]]
     n_impressions: int
     n_converted: int
     chosen: Mapping[str, int]
+    n_beyond: int
 
 
 def export(
@@ -114,7 +116,13 @@ def export(
         for each in files.values():
             each.take_name()
         lengths = [(each.path, each.n_rows) for each in files.values()]
-        return Exported(lengths, n_impressions, len(converted), relevance.chosen())
+        return Exported(
+            lengths,
+            n_impressions,
+            len(converted),
+            relevance.chosen(),
+            relevance.n_beyond,
+        )
 
 
 class _File:
@@ -195,6 +203,7 @@ class _Relevance:
     def __init__(self, file: _File, by_query: RelevanceByQuery | None) -> None:
         self._file = file
         self._by_query = by_query
+        self.n_beyond = 0
         self._counts: dict[Choice, Counter[str]] = defaultdict(Counter)
 
     def chosen(self) -> dict[str, int]:
@@ -218,6 +227,7 @@ class _Relevance:
         for query, relevance in found:
             self._file.add(relevance_columns(query, relevance))
             own = self._counts[relevance.choice]
+            self.n_beyond += relevance.n_beyond
             own["queries"] += 1
             own["unknown"] += relevance.n_unknown
             own["beside"] += relevance.n_beside

@@ -77,6 +77,8 @@ class QueryRelevance(Answer):
         That in words, with how many lists it is of.
     n_unknown, n_beside
         Lists that were taken as they were shown, and those of them of known policies.
+    n_beyond
+        Clicks at ranks that the curve does not have, which are left out.
     """
 
     items: list[ItemRelevance]
@@ -87,6 +89,7 @@ class QueryRelevance(Answer):
     chosen: str
     n_unknown: int = 0
     n_beside: int = 0
+    n_beyond: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Its items and words; a table of items is `table_of(items)`."""
@@ -156,6 +159,14 @@ def relevance_of(
     return _relevance(found, curve, policies, estimator)
 
 
+def beyond_label(curve: BiasCurve, n_beyond: int) -> str:
+    """That clicks are left out, as the curve has fewer ranks than lists."""
+    return (
+        f"the curve has {counted(curve.n_ranks, 'rank')}: {counted(n_beyond, 'click')} "
+        "further down are left out"
+    )
+
+
 def query_gatherer(
     n_groups: int, estimator: str | None = None, *, has_classes: bool = False
 ) -> QueryGatherer:
@@ -217,6 +228,9 @@ def _relevance(
     known = Known(found.n_known, found.n_unknown, basis.has_intervals, found.n_beside)
     choice = choice_of(known, asked)
     remarks = curve.remarks()
+    n_beyond = int(found.log.clicked[found.log.ranks > curve.n_ranks].sum())
+    if n_beyond:
+        remarks.append(beyond_label(curve, n_beyond))
     if found.n_left_out:
         remarks.append(
             f"{counted(found.n_left_out, 'list')} left out: in their group of a scope "
@@ -239,6 +253,7 @@ def _relevance(
         choice.said(found.n_unknown, found.n_beside),
         found.n_unknown,
         found.n_beside,
+        n_beyond,
     )
 
 

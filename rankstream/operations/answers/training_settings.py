@@ -99,7 +99,7 @@ def resolved(
     if known is None:
         model, said = _by_the_log(name, statistics, makers, lists, names)
     else:
-        model, said = _of_the_file(name, known, makers, lists, names)
+        model, said = _of_the_file(name, known, statistics, makers, lists, names)
     # Others stay: what they learned online is told from what was not.
     models = settings.models | {name: model}
     return Resolved(msgspec.structs.replace(settings, models=models), tuple(said))
@@ -144,13 +144,7 @@ def _by_the_log(
         )
     queries = statistics.queries()
     n_lists = sum(n for n, _ in queries.values())
-    plan = TrainingSettings()
-    if len(queries) < FEW_QUERIES:
-        plan = msgspec.structs.replace(plan, batch=4, learning_rate=0.1)
-    if n_lists < FEW_LISTS * len(queries):
-        plan = msgspec.structs.replace(plan, least_support=1.0)
-    share = _held_out(statistics.scopes())
-    plan = msgspec.structs.replace(plan, held_out=share)
+    plan = _plan_by_the_log(statistics)
     model = ModelSettings(
         features=n_features,
         feature_names=names.get(features_hash, []),
@@ -161,7 +155,7 @@ def _by_the_log(
     said = [
         f"no settings of {name!r}: {model.kind} of {counted(n_features, 'feature')}, "
         f"batch {plan.batch}, learning_rate {plan.learning_rate:g}, least_support "
-        f"{plan.least_support:g}, held_out {share:g}, for "
+        f"{plan.least_support:g}, held_out {plan.held_out:g}, for "
         f"{counted(len(queries), 'query', 'queries')} of "
         f"{counted(n_lists, 'list')}; model.toml has them, to be changed with --config"
     ]
@@ -171,6 +165,44 @@ def _by_the_log(
             f"taken, {features_hash.hex()}"
         )
     return model, said
+
+
+CHOSEN = ("batch", "learning_rate", "least_support", "held_out")
+"""What is chosen by the log where there are no settings of a model."""
+
+
+def _plan_by_the_log(statistics: Statistics) -> TrainingSettings:
+    queries = statistics.queries()
+    n_lists = sum(n for n, _ in queries.values())
+    plan = TrainingSettings()
+    if len(queries) < FEW_QUERIES:
+        plan = msgspec.structs.replace(plan, batch=4, learning_rate=0.1)
+    if n_lists < FEW_LISTS * len(queries):
+        plan = msgspec.structs.replace(plan, least_support=1.0)
+    return msgspec.structs.replace(plan, held_out=_held_out(statistics.scopes()))
+
+
+def _other_defaults(
+    name: str, model: ModelSettings, statistics: Statistics
+) -> list[str]:
+    """That settings, or their defaults, are taken where the log suggests others.
+
+    The role `train` takes the same, so that both make one snapshot.
+    """
+    own, suggested = model.training, _plan_by_the_log(statistics)
+    taken, others = [], []
+    for each in CHOSEN:
+        mine, other = getattr(own, each), getattr(suggested, each)
+        if mine != other:
+            taken.append(f"{each} {mine:g}")
+            others.append(f"{each} = {other:g}")
+    if not taken:
+        return []
+    return [
+        f"settings of {name!r} are taken, with their defaults: {', '.join(taken)}; of "
+        f"this log without settings it would be {', '.join(others)} in "
+        f"[models.{name}.training]"
+    ]
 
 
 def _held_out(scopes: Iterable[ScopeName]) -> float:
@@ -194,11 +226,12 @@ def _sources(name: str, makers: list[str]) -> list[str]:
 def _of_the_file(
     name: str,
     model: ModelSettings,
+    statistics: Statistics,
     makers: list[str],
     lists: Mapping[bytes, int],
     names: Mapping[bytes, list[str]],
 ) -> tuple[ModelSettings, list[str]]:
-    said = []
+    said = _other_defaults(name, model, statistics)
     if list_hash(model) not in lists:
         model = _with_names(name, model, lists, names)
         said.append(

@@ -351,6 +351,12 @@ def _left_out(found: Values) -> Iterator[str]:
             f"{name} says nothing of the candidates of {counted(n, 'list')}, "
             f"{n / coverage.n_all:.1%}: they are left out for all"
         )
+    for name, n in coverage.shorter.items():
+        yield (
+            f"{name} ranks fewer items than {counted(n, 'list')} showed, "
+            f"{n / coverage.n_all:.1%}: ranks that it leaves empty are worth nothing; "
+            "name more items, or compare the first ones with --ranks"
+        )
     if coverage.n_left_out:
         yield (
             f"{counted(coverage.n_left_out, 'list')} left out: in their group of a "

@@ -33,6 +33,7 @@ from rankstream.operations.commands.intervene.tables import (
     print_run,
     print_verification,
 )
+from rankstream.operations.commands.options.curves import examination_told
 from rankstream.operations.commands.options.files import add_folded_format
 from rankstream.operations.commands.options.folded_log import FoldedLog, folded_log
 from rankstream.operations.commands.options.log import has_files
@@ -110,6 +111,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: from version 0)",
     )
     parser.add_argument(
+        "--examination",
+        metavar="CURVE",
+        type=examination_told,
+        help="what clicks are corrected by: probabilities of looking at ranks 1, 2, "
+        "..., such as 1,0.6,0.4, or a JSON file with them (default: that of "
+        "models.NAME.training, else what clicks tell)",
+    )
+    parser.add_argument(
         "--verify",
         type=Path,
         metavar="DIR",
@@ -145,10 +154,16 @@ def _check(arguments: argparse.Namespace, settings: Settings) -> None:
     ValueError
     """
     if arguments.verify is not None:
-        if arguments.out or arguments.model or arguments.parent:
+        if (
+            arguments.out
+            or arguments.model
+            or arguments.parent
+            or arguments.examination
+        ):
             raise ValueError(
                 "--verify must be given alone or with --log, as the folder says what "
-                "was trained; got --model, --parent or --out beside it: leave them out"
+                "was trained; got --model, --parent, --examination or --out beside it: "
+                "leave them out"
             )
         return
     for option, value, remedy in (
@@ -184,6 +199,8 @@ def _train(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> int
     )
     for each in said:
         tell(visible(each))
+    if arguments.examination:
+        whole = _with_examination(whole, name, arguments.examination)
     model = whole.models[name]
     if parent is None:
         parent = first_version(name, model)
@@ -203,6 +220,16 @@ def _train(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> int
     else:
         _print(found, arguments.out, file)
     return 0
+
+
+def _with_examination(
+    settings: Settings, name: str, examination: list[float]
+) -> Settings:
+    """Settings in which a model is trained by this curve."""
+    model = settings.models[name]
+    plan = msgspec.structs.replace(model.training, examination=examination)
+    told = msgspec.structs.replace(model, training=plan)
+    return msgspec.structs.replace(settings, models=settings.models | {name: told})
 
 
 def _folded(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> FoldedLog:

@@ -49,7 +49,8 @@ EPILOG = """examples:
   rankstream validate shown.csv --features products.csv
   rankstream validate logs/ --json | jq '.checks[] | select(.status != "PASS")'
 
-Each check says PASS, WARN or FAIL, how much it found, and ten examples with
+Each check says PASS, WARN or FAIL, or NONE where nothing of the files could be
+judged, as they cannot be read; how much it found, and ten examples with
 file and line, some of each reason; in tables it is the first line of a list.
 FAIL: events would be lost, or more than half of them would be
 late, repeats, or without a list. WARN: some would. Events are judged in the

@@ -210,10 +210,11 @@ class _Loose(msgspec.Struct, gc=False):
     """Members that are not what they seem: of any type, or a document once more."""
 
     attributes: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    data_base64: str | msgspec.UnsetType = msgspec.UNSET
+    data_base64: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 _decode = msgspec.json.Decoder(_Loose).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 class Values:
@@ -259,8 +260,10 @@ class Values:
         if loose.attributes is not msgspec.UNSET:
             held.append(bytes(loose.attributes))
         if not is_own and loose.data_base64 is not msgspec.UNSET:
-            with contextlib.suppress(binascii.Error, ValueError):
-                held.append(base64.b64decode(loose.data_base64, validate=True))
+            # What is no text of base64 is refused for that, and the rest is looked at.
+            with contextlib.suppress(msgspec.DecodeError, binascii.Error, ValueError):
+                text = _decode_text(loose.data_base64)
+                held.append(base64.b64decode(text, validate=True))
         if any(n_values(each) > self.most_loose for each in held):
             raise self.too_many_values()
 

@@ -17,8 +17,9 @@ untidy."""
 
 
 class Status(StrEnum):
-    """What a check says."""
+    """What a check says; `NONE` where there was nothing to judge."""
 
+    NONE = "NONE"
     PASS = "PASS"  # noqa: S105  it is none
     WARN = "WARN"
     FAIL = "FAIL"

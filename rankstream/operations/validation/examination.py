@@ -73,6 +73,16 @@ class Examination:
             self.found[checks.TIME_ORDER].add(document, why)
         self._latest[event.kind] = max(latest_ms, event.at_ms)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a file, or the rest of one, could not be read."""
+        return self._is_partial
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether files could not be read, and nothing else was there to judge."""
+        return self._is_partial and not (self.n_of("events") or self.n_refused)
+
     def note_made(self, document: int) -> None:
         """Know that the list of this number was made of impression events."""
         self._made.add(document)

@@ -19,7 +19,12 @@ from rankstream.operations.validation.checks import (
 from rankstream.operations.validation.examination import Examination
 from rankstream.operations.validation.reading import Places
 
-STYLES = {Status.PASS: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
+STYLES = {
+    Status.NONE: "dim",
+    Status.PASS: "green",
+    Status.WARN: "yellow",
+    Status.FAIL: "bold red",
+}
 
 
 class Report:
@@ -35,6 +40,8 @@ class Report:
     def status(self, check: Check) -> Status:
         """What one check says."""
         found, of = self._examination.found[check.name], check.of
+        if not found.n and self._examination.is_blind:
+            return Status.NONE
         return status_of(check, found.n, self._examination.n_of(of))
 
     @property
@@ -67,13 +74,18 @@ class Report:
             table.add_row(check.name, said, f"{found.n:,}", check.rule)
         console.print(table)
         for check in CHECKS:
-            if self.status(check) != Status.PASS:
+            if self.status(check) not in (Status.PASS, Status.NONE):
                 self._show_examples(console, check)
         if n_made := self._examination.n_made:
             n_own = self._examination.n_lists - n_made
             console.print(
                 f"\n{counted(n_made, 'list')} made of impression events, "
                 f"{n_own:,} of queries with their hits",
+                highlight=False,
+            )
+        if self._examination.is_partial:
+            console.print(
+                "\nwhat could not be read was not judged: each PASS is of the rest",
                 highlight=False,
             )
         outcomes = ", ".join(f"{n:,} {name}" for name, n in self._outcomes().items())

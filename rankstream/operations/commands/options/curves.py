@@ -45,6 +45,22 @@ def add_curve(parser: argparse.ArgumentParser, *, what: str, default: str) -> No
     )
 
 
+def examination_told(told: str) -> list[float]:
+    """The examination of a training: a curve without trust bias.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+    """
+    curve = _curve(told)
+    if curve.has_trust_bias:
+        raise argparse.ArgumentTypeError(
+            "must be without trust bias, as trainings are told examination alone; got "
+            "beta: name a curve of the settings in models.NAME.training.curve"
+        )
+    return [float(each) for each in curve.alpha]
+
+
 def add_estimator(parser: argparse.ArgumentParser, *, of: str) -> None:
     """Declare the estimator of something."""
     parser.add_argument(

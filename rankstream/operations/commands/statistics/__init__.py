@@ -9,6 +9,7 @@ from rich.table import Table
 
 from rankstream.operations.answers.curve import NO_CURVE, curve_for
 from rankstream.operations.answers.export import check_target, export
+from rankstream.operations.answers.relevance import beyond_label
 from rankstream.operations.answers.sources import CountedLog, source_of
 from rankstream.operations.answers.statistics import left_label, missing_label
 from rankstream.operations.commands import nothing, settings_of
@@ -145,6 +146,8 @@ def _export(source: CountedLog, arguments: argparse.Namespace) -> int:
         chosen = _chosen(written.chosen)
         for remark in (*found.said(), *curve.remarks(), *chosen):
             say(Console(), remark)
+        if written.n_beyond:
+            say(Console(), beyond_label(curve, written.n_beyond))
     say(Console(), _missing(statistics, written.n_impressions))
     return nothing(NO_CURVE) if curve is None else 0
 

@@ -221,6 +221,31 @@ def test_a_log_half_of_which_names_its_policies_is_answered_by_both_halves(
         assert row["relevance"] == pytest.approx(planted, abs=0.05)
 
 
+def test_what_a_short_curve_or_ranking_leaves_out_is_said(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clicks below a curve's last rank, and ranks that a policy leaves empty."""
+    monkeypatch.setenv("COLUMNS", "250")
+    run = str(folder / "plain.csv.run")
+    words = ["--local", run, "--examination", "1,0.55"]
+    for command in (["show", "tea"], ["export", str(tmp_path / "out.parquet")]):
+        capsys.readouterr()
+        assert main(["statistics", *command, *words]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert re.search(r"the curve has 2 ranks: [\d,]+ clicks further down", told)
+    short = [{"query_id": query, "items": [*PLANTED[query]][:1]} for query in PLANTED]
+    (tmp_path / "one.jsonl").write_text("\n".join(map(json.dumps, short)) + "\n")
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "one.jsonl"), "--local", run]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "one ranks fewer items than 6,000 lists showed, 100.0%" in told
+    assert main(["evaluate", str(folder / "best.jsonl"), "--local", run]) == 0
+    assert "ranks fewer items" not in capsys.readouterr().out
+
+
 def test_an_estimator_that_is_asked_for_is_taken(
     folder: Path,
     tmp_path: Path,

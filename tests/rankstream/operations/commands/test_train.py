@@ -392,3 +392,33 @@ def test_what_cannot_be_ranked_is_refused(
     monkeypatch.chdir(table)
     assert main(["rank", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_curve_may_be_given_on_the_command_line(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As by the settings, which the folder then has; trust bias is refused."""
+    told = [1.0, 0.6, 0.4, 0.3, 0.2]
+    words = ["--config", str(shop / "shop.toml"), "--model", "m"]
+    words += ["--log", str(shop / "log.jsonl"), "--out", str(tmp_path / "run")]
+    assert main(["train", *words, "--examination", "1,0.6,0.4,0.3,0.2"]) == 0
+    kept = read_training(tmp_path / "run")
+    assert kept.run.curve.alpha == told
+    assert kept.run.settings["training"]["examination"] == told
+    assert "none, as the curve was given" in capsys.readouterr().out
+    assert main(["train", "--verify", str(tmp_path / "run")]) == 0
+    curve = {"alpha": [0.9, 0.5], "beta": [0.1, 0.1]}
+    (tmp_path / "trust.json").write_text(json.dumps(curve))
+    with pytest.raises(SystemExit):
+        main(["train", *words, "--examination", str(tmp_path / "trust.json")])
+    assert "must be without trust bias" in capsys.readouterr().err
+
+
+def test_settings_that_the_log_would_not_suggest_are_said(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are taken, as the role `train` takes them."""
+    assert trained(shop / "log.jsonl", shop, "--model", "m", out="again") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "settings of 'm' are taken, with their defaults: batch 8" in said
+    assert "of this log without settings it would be batch = 4" in said

@@ -9,6 +9,7 @@ import pytest
 from rankstream.operations.serving.elements import (
     WINDOW_BYTES,
     Elements,
+    Values,
     lines_of,
     n_values,
 )
@@ -116,3 +117,13 @@ def test_no_more_is_looked_at_than_holds_too_many() -> None:
         elements.take(b"[" + b"1," * 1_900_000)
     assert elements.n == pytest.approx(10_000, abs=WINDOW_BYTES)
     assert elements.n_bytes <= 2 * 10_000 + WINDOW_BYTES
+
+
+def test_what_is_no_text_hides_no_values_of_attributes() -> None:
+    """A member of the wrong type is refused for that later; attributes count now."""
+    values = Values(400)
+    many = b"[" + b",".join([b"1"] * 200) + b"]"
+    for other in (b'"AAAA"', b"5", b"[1]"):
+        document = b'{"data_base64":' + other + b',"attributes":' + many + b"}"
+        with pytest.raises(Problem):
+            values.check(document)

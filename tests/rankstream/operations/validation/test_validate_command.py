@@ -303,6 +303,13 @@ def test_an_unreadable_file_is_no_dead_letter(
     found = {each["name"]: each["count"] for each in report["checks"] if each["count"]}
     assert found == {"readable": 1}
     assert not any(report["outcomes"].values())
+    # Nothing of it was judged, so that nothing passes.
+    told = {each["status"] for each in report["checks"]}
+    assert (report["status"], told) == ("FAIL", {"FAIL", "NONE"})
+    assert main(["validate", str(path)]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "PASS" not in out.replace("each PASS is of the rest", "")
+    assert "what could not be read was not judged" in out
 
 
 def test_a_list_of_a_table_is_told_by_its_first_line(

@@ -2,9 +2,9 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -13,8 +13,7 @@ from rankstream.ranking.multileaving import Multileaved
 Floats = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(msgspec.Struct, frozen=True):
     """A list, and what has to be logged about how it came to be.
 
     `order` holds rows of the candidates in displayed order, `scores` [n_documents]

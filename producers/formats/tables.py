@@ -63,7 +63,24 @@ def columns_by_role(
         # A column `shown` beside that of an item says something else.
         del found["items"]
     _check(found, asked, names, path, table, joins_sessions=joins_sessions)
+    _check_apart(found, asked, path)
     return found
+
+
+def _check_apart(
+    found: Mapping[str, str], asked: Mapping[str, str], path: Path
+) -> None:
+    """Refuse a column that was given two roles; a user may be the session."""
+    for role in sorted(asked):
+        column = found.get(role)
+        others = [each for each in found if each != role and found[each] == column]
+        if column is not None and others and {role, *others} != {"session", "user"}:
+            raise FileUnreadable(
+                path,
+                1,
+                f"a column must have one role; {column!r:.60} is {role}, as --columns "
+                f"says, and {others[0]}: name another with --columns {others[0]}=...",
+            )
 
 
 def looks_like_time(name: str) -> bool:

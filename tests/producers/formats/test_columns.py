@@ -281,6 +281,16 @@ def test_a_table_that_is_none_is_refused(tmp_path, text, words) -> None:
         decoded(path)
 
 
+def test_a_column_has_one_role(tmp_path) -> None:
+    """Else all lists were clicked where their positions are; a user may be a session."""
+    head = "impression,item,position,clicked,at,query,visitor"
+    path = table(tmp_path / "log.csv", f"{head}\ni,a,1,0,{START_MS},q,v\n")
+    with pytest.raises(FileUnreadable, match="'position' is clicked, as --columns says"):
+        decoded(path, columns={"clicked": "position"})
+    (event,) = decoded(path, columns={"session": "visitor", "user": "visitor"})
+    assert (event["session"], event["user"]) == ("v", "v")
+
+
 def test_two_lists_of_one_id_are_never_one_list(tmp_path) -> None:
     """A cell of all items is a list, and its repeat a duplicate; rows are refused."""
     head = "impression,at,query,session,items"

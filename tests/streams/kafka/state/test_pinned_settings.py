@@ -45,7 +45,7 @@ FREE = {
     "redis.keep_versions",  # which versions stay, not what is in them
     "models",  # each has a rule of its own in the learner's state
     "online",  # those of them that learn
-    "trained",  # and those that do not
+    "deployed",  # and those that do not
     "experiments",  # each has an epoch
 }
 """What stages read and may change."""

@@ -55,6 +55,8 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
     ):
         if not is_chosen:
             del form["training"][setting]
+    # To whom a version goes out first has no part in what it is.
+    del form["canary"]
     if not model.learns_from_groups:
         del form["learns_from_groups"]
     if (versions := form.pop("versions")) != ONLINE:

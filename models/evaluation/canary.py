@@ -194,11 +194,10 @@ class Difference:
     @property
     def words(self) -> str:
         """For a person."""
-        if math.isnan(self.mean):
-            return f"nothing is known of {self.name}"
+        if math.isnan(self.mean) or not math.isfinite(self.low):
+            # While arms are far from their shares the mean says little of clicks.
+            return f"nothing can be said of {self.name} yet"
         found = f"{self.name} differ by {self.mean:+.4f} per list"
-        if not math.isfinite(self.low):
-            return f"{found}, with no interval yet"
         return f"{found} ({self.low:+.4f} to {self.high:+.4f})"
 
 
@@ -276,8 +275,9 @@ class Judgement:
             return f"{self.needed:,} more lists are needed in this stage"
         if self.effective_groups <= LEAST_GROUPS:
             return (
-                f"sessions fill {self.effective_groups:.1f} groups evenly, and more "
-                f"than {LEAST_GROUPS:.0f} are needed"
+                "too few sessions, or a few with most of the lists: they fill "
+                f"{self.effective_groups:.1f} of 100 groups evenly, and more than "
+                f"{LEAST_GROUPS:.0f} are needed, some 54 sessions"
             )
         if not math.isfinite(self.clicks.low):
             return "clicks lie in too few groups of sessions"
@@ -327,7 +327,8 @@ def judge(sums: Integers, rules: Rules) -> Judgement:
     Before sessions are many nothing is said of it:
 
     >>> judge(sums[:, :20], rules).words.partition(";")[0]
-    'sessions fill 20.0 groups evenly, and more than 35 are needed'
+    'too few sessions, or a few with most of the lists: they fill 20.0 of 100 groups \
+evenly, and more than 35 are needed, some 54 sessions'
     """
     _check(sums, rules)
     lists = sums[..., LISTS].sum(axis=1)

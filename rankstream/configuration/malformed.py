@@ -113,7 +113,9 @@ def _with_number(tree: dict[str, Any], setting: str, fact: str) -> Fault:
 def _meant(name: str, form: type[msgspec.Struct], place: str) -> str:
     """What a name that is not known may have meant."""
     for part in filter(None, place.split(".")):
-        form = next(f.type for f in msgspec.structs.fields(form) if f.name == part)
+        found = next(f.type for f in msgspec.structs.fields(form) if f.name == part)
+        # A section that may be absent is one of two.
+        form = next((x for x in get_args(found) if x is not type(None)), found)
     known = [field.name for field in msgspec.structs.fields(form)]
     section, _, rest = name.partition("_")
     if not place and section in known and rest:

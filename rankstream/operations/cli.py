@@ -28,7 +28,7 @@ COMMANDS = {
     "evaluate": "what policies would be worth, before anybody sees them",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, interventions, health and the log; --web in a browser",
-    "snapshots": "model snapshots: list, show, verify, roll back, follow, repair",
+    "snapshots": "model versions: list, show, roll back, promote, canary, history",
     "intervene": "train a model now, list its trainings, verify one from the log",
     "dlq": "dead letters: list, show, count, replay",
     "schemas": "JSON Schemas of events, for programs in any language",

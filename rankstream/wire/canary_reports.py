@@ -8,7 +8,7 @@ import msgspec
 from rankstream.wire.schemas import decoding
 from rankstream.wire.verdicts import Ends
 
-OUT = "out"
+OUT = "going out"
 """The state of one that is going out; else what became of it."""
 
 
@@ -36,7 +36,7 @@ class CanaryReport(msgspec.Struct, frozen=True, kw_only=True):
     canary, before
         MODEL@EPOCH.VERSION, and EPOCH.VERSION that all others are served.
     state
-        `out`, or what became of it, as the history says.
+        `going out`, or what became of it, as the history says.
     stage, stages, share
         The present one, of how many, and its share of sessions.
     at_ms

@@ -60,5 +60,11 @@ def opened_canary(value: bytes, model: str) -> OpenedCanary:
             f"a canary must have a share between 0 and 1; {canary.intervention!r} has "
             f"{canary.share}",
         )
+    if not 1 <= canary.stage <= len(canary.rules.shares):
+        raise SnapshotError(
+            "canary",
+            f"a canary must have a stage of its {len(canary.rules.shares)} shares; "
+            f"{canary.intervention!r} has {canary.stage}",
+        )
     head = value[: len(value) - len(canary.envelope)]
     return OpenedCanary(canary, snapshot, KnownCanary(head, len(value)))

@@ -21,6 +21,7 @@ from rankstream.settings import Settings
 from rankstream.wire.canaries import FIELD
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import check_schema
+from rankstream.wire.schemas import decoded as read_extra
 from rankstream.wire.topics import PREFERENCES
 from streams.comparisons.extra import SCHEMA
 from streams.native.closed_impressions import Closed
@@ -108,7 +109,7 @@ class CanaryLists:
     def _take(self, interaction: Interaction) -> None:
         impression = interaction.impression
         try:
-            named = _decode_named(impression.extra)
+            named = read_extra(_decode_named, impression.extra)
         except msgspec.DecodeError:
             return
         tag = named.canary or ""
@@ -140,7 +141,13 @@ class CanaryLists:
             return found
         alike = [each for each in self._sums if model_of(each) == model]
         if len(alike) >= MOST_STAGES:
-            least = min(alike, key=lambda each: (self._n_lists(each), each))
+            own = tag.rpartition("/")[0]
+
+            def weight(each: str) -> tuple[bool, int, str]:
+                # Earlier stages of the same one are needed with this one.
+                return each.rpartition("/")[0] == own, self._n_lists(each), each
+
+            least = min(alike, key=weight)
             del self._sums[least]
             self._changed.discard(least)
             self._gone.add(least)
@@ -175,6 +182,9 @@ class CanaryLists:
                 at = FIRST_CLASS + self._names.index(name)
                 sums[..., at] = found.sums[..., FIRST_CLASS + number]
         self._sums[tag] = sums
+        if found.names != self._names:
+            # All partitions are to count by the same classes.
+            self._changed.add(tag)
 
     def fingerprint(self) -> bytes:
         """Counts that equal states share; empty where nothing was counted."""

@@ -39,6 +39,6 @@ def _told(each: Difference) -> CanaryDifference:
     is_known = math.isfinite(each.low) and math.isfinite(each.high)
     return CanaryDifference(
         name=each.name,
-        mean=None if math.isnan(each.mean) else each.mean,
+        mean=each.mean if is_known else None,
         interval=(each.low, each.high) if is_known else (None, None),
     )

@@ -213,7 +213,7 @@ class Trainer:
         request = records.asked(name)
         if request is not None:
             return Task(name, ASKED, request.id)
-        if name in records.canaries:
+        if name in records.canaries or name in records.unreadable_canaries:
             # A second version cannot go out beside it; what is due waits.
             return None
         schedule = self._settings.schedules[name]

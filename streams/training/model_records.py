@@ -1,6 +1,5 @@
 """What the topics `snapshots` and `training` say of models that are trained."""
 
-import contextlib
 from collections.abc import Callable
 
 import msgspec
@@ -13,7 +12,8 @@ from rankstream.snapshots import (
     following_key,
     pointer_of,
 )
-from rankstream.wire.canaries import Canary, decode_canary, model_of_canary
+from rankstream.wire.canaries import Canary, model_of_canary
+from rankstream.wire.canary_snapshots import opened_canary
 from rankstream.wire.changes import History
 from rankstream.wire.deployments import (
     Deployment,
@@ -58,6 +58,8 @@ class ModelRecords:
         self.history = History()
         self.canaries: dict[str, Canary] = {}
         """Of each model the version that is going out, if there is one."""
+        self.unreadable_canaries: set[str] = set()
+        """Models whose canary is damaged, or another release's: nobody serves it."""
         self.trained: set[str] = set()
         """Interventions that came of a training."""
         self.learned: set[str] = set()
@@ -87,10 +89,12 @@ class ModelRecords:
         if model is None:
             return False
         self.canaries.pop(model, None)
+        self.unreadable_canaries.discard(model)
         if value is not None:
-            # Nobody serves one that cannot be read.
-            with contextlib.suppress(SchemaRefused, msgspec.DecodeError):
-                self.canaries[model] = decode_canary(value)
+            try:
+                self.canaries[model] = opened_canary(value, model).canary
+            except SnapshotError:
+                self.unreadable_canaries.add(model)
         return True
 
     def _model_of(self, key: bytes) -> str:

@@ -191,9 +191,9 @@ def test_a_canary_that_cannot_be_served_is_not(record: bytes) -> None:
     fresh = Ranker("m", store=held)
     fresh.load()
     assert (fresh.version, fresh.canary, fresh.failures) == (2, "", {"canary": 1})
-    held.canary = canary_record(stage=4)
+    held.canary = canary_record(stage=2)
     ranker.refresh()
-    assert (ranker.canary, ranker.trouble) == ("m@0.9/4", "")
+    assert (ranker.canary, ranker.trouble) == ("m@0.9/2", "")
 
 
 def test_a_promotion_that_is_damaged_leaves_both_as_they_are() -> None:

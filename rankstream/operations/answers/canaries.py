@@ -1,6 +1,7 @@
 """What is going out of a model: begun, looked at, and ended by an operator."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +14,20 @@ from rankstream.configuration.canary import CanarySettings
 from rankstream.operations.answers.as_builtins import Answer
 from rankstream.operations.answers.promotion import Candidate, PromotionRefused
 from rankstream.settings import Settings
-from rankstream.snapshots import Snapshot
-from rankstream.wire.canaries import Canary
+from rankstream.snapshots import Snapshot, SnapshotStore, decode_at, pointer_of
+from rankstream.wire.canaries import Canary, decode_canary
 from rankstream.wire.changes import WITHDRAWN, Change
+from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import PREFERENCES, SNAPSHOTS
 from streams.comparisons.canary_verdicts import judged
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
-from streams.kafka.deployment.canary_change import Decided, begun, ended
+from streams.kafka.deployment.canary_change import (
+    Decided,
+    begun,
+    ended,
+    removed,
+)
 from streams.kafka.deployment.operator_change import (
     ChangeRefused,
     Wanted,
@@ -60,6 +67,23 @@ class CanaryState(Answer):
         return {**super().to_dict(), "words": self.judgement.words}
 
 
+def check_new(store: SnapshotStore, wanted: Wanted, candidate: Candidate) -> None:
+    """Refuse early what `begin` would refuse after a while, by what Redis has.
+
+    Raises
+    ------
+    ChangeRefused, StoreUnavailable
+    """
+    found = store.newest(wanted.model)
+    if found is None:
+        return
+    if found.canary:
+        with contextlib.suppress(SchemaRefused, msgspec.DecodeError):
+            _refuse_second(decode_canary(found.canary))
+    served = decode_at(found.envelope or b"", wanted.model, found.pointer)
+    _check_other(served, candidate)
+
+
 def begin(
     settings: Settings, wanted: Wanted, candidate: Candidate, fall: Fall | None
 ) -> Change:
@@ -87,12 +111,8 @@ def begin(
                 "start the role `learn`, which publishes version 0"
             )
         _check_alone(records, model)
-        if _ranks(served) == _ranks(candidate.snapshot):
-            raise ChangeRefused(
-                f"a canary must rank otherwise than what is served; {candidate.name} "
-                f"has the weights of {model}@{served.epoch}.{served.version}: nothing "
-                "could be learned, and nothing was changed"
-            )
+        _check_other(served, candidate)
+        _check_again(records, wanted, candidate)
         snapshot = msgspec.structs.replace(
             candidate.snapshot,
             model=model,
@@ -110,8 +130,28 @@ def begin(
     return _written(settings, model, make)
 
 
-def end(settings: Settings, wanted: Wanted) -> Change:
+def going_out(settings: Settings, model: str) -> str:
+    """The canary of a model, MODEL@EPOCH.VERSION; empty where there is none.
+
+    Raises
+    ------
+    TopicUnreadable
+    """
+    records = ModelRecords(frozenset({model}))
+    with TopicReader(settings) as reader:
+        for record in reader.records(SNAPSHOTS):
+            records.take_snapshot(record.key or b"", record.value)
+    canary = records.canaries.get(model)
+    return canary.intervention if canary else ""
+
+
+def end(settings: Settings, wanted: Wanted, seen: str) -> Change:
     """Serve it to nobody any more.
+
+    Parameters
+    ----------
+    seen
+        The canary that is to end; empty of one that cannot be read.
 
     Raises
     ------
@@ -121,6 +161,15 @@ def end(settings: Settings, wanted: Wanted) -> Change:
 
     def make(records: ModelRecords) -> tuple[Change, list[Output]]:
         canary = records.canaries.get(model)
+        if canary is None and model in records.unreadable_canaries:
+            decided = Decided(wanted.by, wanted.why, {"withdrew": "unreadable"})
+            return removed(records, model, decided)
+        if canary is not None and canary.intervention != seen:
+            raise ChangeRefused(
+                f"a canary must be the one that was seen when its end was decided; "
+                f"{canary.intervention} goes out now, and {seen or 'none'} was seen: "
+                f"look at `rankstream snapshots canary {model}`"
+            )
         if canary is None:
             raise ChangeRefused(
                 f"a model must have a canary to be ended; {model!r} has none: "
@@ -166,11 +215,46 @@ def _state(canary: Canary, judgement: Judgement) -> CanaryState:
 def _check_alone(records: ModelRecords, model: str) -> None:
     canary = records.canaries.get(model)
     if canary is not None:
+        _refuse_second(canary)
+    if model in records.unreadable_canaries:
         raise ChangeRefused(
-            f"a model must have one canary at a time; {canary.intervention} is going "
-            f"out to {canary.share:.3g} of sessions: wait until it has ended, or end "
-            f"it with `rankstream snapshots canary {model} --end`"
+            f"a model must have one canary at a time; {model!r} has one that cannot be "
+            f"read: end it with `rankstream snapshots canary {model} --end`"
         )
+
+
+def _refuse_second(canary: Canary) -> None:
+    raise ChangeRefused(
+        f"a model must have one canary at a time; {canary.intervention} is going out "
+        f"to {100.0 * canary.share:g} % of sessions: wait until it has ended, or end "
+        f"it with `rankstream snapshots canary {canary.model} --end`"
+    )
+
+
+def _check_other(served: Snapshot, candidate: Candidate) -> None:
+    if _ranks(served) == _ranks(candidate.snapshot):
+        raise ChangeRefused(
+            f"a canary must rank otherwise than what is served; {candidate.name} has "
+            f"the weights of {served.model}@{pointer_of(served)}: nothing could be "
+            "learned, and nothing was changed"
+        )
+
+
+def _check_again(records: ModelRecords, wanted: Wanted, candidate: Candidate) -> None:
+    """Refuse a version that was withdrawn, unless there is a reason to try again."""
+    changes = records.history.changes.get(wanted.model, {})
+    begun = {
+        each.version
+        for each in changes.values()
+        if each and each.evidence.get("from") == candidate.name
+    }
+    for number, each in changes.items():
+        if each and each.what == WITHDRAWN and each.version in begun and not wanted.why:
+            raise ChangeRefused(
+                f"a version that was withdrawn must have a reason to go out again; "
+                f"{candidate.name} was, in row {number} of `rankstream snapshots "
+                f"history {wanted.model}`: say --why TEXT"
+            )
 
 
 def _ranks(snapshot: Snapshot) -> tuple[Any, ...]:

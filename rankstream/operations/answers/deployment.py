@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from producers.topic_reader import TopicReader
 from rankstream.configuration.models import ONLINE
 from rankstream.operations.answers.as_builtins import Answer
+from rankstream.redis_scripts import CanarySwap, mark_of
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
@@ -152,7 +153,12 @@ def made(
     cluster = Cluster(settings.namespace, client_options(settings.kafka), {})
     change_made, envelope = asyncio.run(change(settings, cluster, wanted, choose))
     try:
-        if envelope:
+        if envelope and "withdrew" in change_made.evidence:
+            # Pointer and canary move as one, or not yet.
+            found = store.newest(wanted.model)
+            held = mark_of((found.canary if found else None) or b"")
+            store.publish_with(wanted.model, [envelope], CanarySwap(held, b""))
+        elif envelope:
             store.publish(envelope)
     except StoreUnavailable as error:
         return Changed(change_made, str(error))

@@ -125,7 +125,8 @@ def candidate_of(
     if envelope is None:
         raise PromotionRefused(
             f"a version must be kept in Redis to be promoted; {place} of {source!r} is "
-            f"not: `rankstream snapshots list {source}` has those that are"
+            f"not: `rankstream snapshots list {source}` has those that are; a model "
+            "that learns online makes many, and redis.keep_versions says how many stay"
         )
     snapshot = decode_at(envelope, source, place)
     served = _served(store, model)

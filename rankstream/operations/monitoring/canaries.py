@@ -34,7 +34,7 @@ def canaries_of(reports: list[dict[str, Any]]) -> list[RenderableType]:
     if not reports:
         return []
     table = Table(
-        title="going out to a share of sessions",
+        title="canaries",
         title_justify="left",
         box=None,
         padding=(0, 1, 0, 0),
@@ -59,7 +59,10 @@ def canaries_of(reports: list[dict[str, Any]]) -> list[RenderableType]:
 
 
 def _of_canary(report: dict[str, Any]) -> list[str]:
-    share = f"{report['share']:.3g} ({report['stage']} of {report['stages']})"
+    share = "none"
+    if report["state"] == OUT:
+        stage = f"{report['stage']} of {report['stages']}"
+        share = f"{100.0 * report['share']:g} % ({stage})"
     n_lists = report["canary_lists"]
     return [
         visible(report["canary"]),
@@ -74,7 +77,8 @@ def _judgement(report: dict[str, Any]) -> Text:
     state = report["state"]
     line = Text(f"{visible(report['model'])}: ")
     line.append(visible(state), style=STATES.get(state, "yellow"))
-    line.append(f", {visible(report['words'])}", style="dim italic")
+    words = report["words"].removeprefix("undecided ")
+    line.append(f", {visible(words)}", style="dim italic")
     return line
 
 

@@ -146,7 +146,7 @@ function rateOf(run, rate, largest) {
 
 // A row for each quantity of each canary: its bar is good where it is surely not worse.
 function drawCanaries(reports) {
-  const lightOf = { out: "", promoted: "ok", "canary withdrawn": "alarm" };
+  const lightOf = { "going out": "", promoted: "ok", "canary withdrawn": "alarm" };
   byId("out").hidden = reports.length === 0;
   byId("canaries").tBodies[0].replaceChildren(...reports.flatMap((report) => {
     const ends = report.differences.flatMap(({ mean, interval }) => [mean ?? 0, ...interval.map((end) => end ?? 0)]);
@@ -158,7 +158,7 @@ function drawCanaries(reports) {
       return row(
         element("th", number ? "" : report.canary),
         first(report.before),
-        first(percent(report.share) + " %, " + report.stage + " of " + report.stages, "number"),
+        first(report.state === "going out" ? percent(report.share) + " %, " + report.stage + " of " + report.stages : "none", "number"),
         first(whole.format(report.canary_lists), "number"),
         first(Math.round(100 * report.canary_lists / report.planned) + " %", "number"),
         element("td", name),

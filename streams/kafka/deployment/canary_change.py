@@ -26,7 +26,7 @@ from rankstream.wire.canaries import (
     canary_key,
     encode_canary,
 )
-from rankstream.wire.changes import CANARY, PROMOTED, Change, change_record
+from rankstream.wire.changes import CANARY, PROMOTED, WITHDRAWN, Change, change_record
 from rankstream.wire.changes import SCHEMA as CHANGED
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.topics import SNAPSHOTS
@@ -129,6 +129,27 @@ def ended(
     return made, [_row(canary.model, made), gone]
 
 
+def removed(
+    records: ModelRecords, model: str, decided: Decided
+) -> tuple[Change, list[Output]]:
+    """Take away a canary that cannot be read; nobody was served it."""
+    served = records.newest.get(model)
+    place = "" if served is None else str(pointer_of(served))
+    made = Change(
+        CHANGED,
+        records.history.next_number(model),
+        _now_ms(),
+        WITHDRAWN,
+        place,
+        place,
+        decided.by,
+        decided.why,
+        dict(decided.evidence),
+    )
+    gone = Output(SNAPSHOTS, 0, canary_key(model), None)
+    return made, [_row(model, made), gone]
+
+
 def is_last(canary: Canary) -> bool:
     """Whether no share is left but that of all."""
     return canary.stage >= len(canary.rules.shares)
@@ -185,6 +206,7 @@ __all__ = [
     "is_last",
     "next_epoch",
     "promoted",
+    "removed",
     "risen",
     "snapshot_of",
 ]

@@ -176,9 +176,10 @@ def _records_of(
             check_room(settings, records.deployments(), at_ms=at_ms)
             note = deployment_record(new.intervention, at_ms, new.groups)
             outputs.append(Output(SNAPSHOTS, 0, *note))
-        if name in records.canaries:
+        if name in records.canaries or name in records.unreadable_canaries:
             # Who changes what all are served ends what some are.
-            evidence["withdrew"] = records.canaries[name].intervention
+            canary = records.canaries.get(name)
+            evidence["withdrew"] = canary.intervention if canary else "unreadable"
             outputs.append(Output(SNAPSHOTS, 0, canary_key(name), None))
         key = following_key(name) if chosen.what == FOLLOWED else name.encode()
         outputs.append(Output(SNAPSHOTS, 0, key, encode_snapshot(new)))

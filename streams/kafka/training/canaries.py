@@ -13,12 +13,13 @@ import time
 from typing import Any
 
 import msgspec
+from aiokafka.errors import KafkaError
 
 from models.evaluation.canary import Judgement, Verdict
 from rankstream.settings import Settings
 from rankstream.wire.canaries import Canary
 from rankstream.wire.canary_reports import OUT, CanaryReport, encode_report
-from rankstream.wire.changes import UNDECIDED, WITHDRAWN, Change, History
+from rankstream.wire.changes import CANARY, UNDECIDED, WITHDRAWN, Change, History
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import EVALUATIONS
 from streams.comparisons.canary_lists import tag_of
@@ -73,7 +74,7 @@ class Canaries:
         self._cluster = cluster
         self._seen = seen
         self._by = by
-        self._values: dict[bytes, bytes] = {}
+        self._values: dict[int, dict[bytes, bytes]] = {}
         self._settled: set[int] = set()
         self._moved: set[str] = set()
         self._judged: dict[str, str] = {}
@@ -88,20 +89,22 @@ class Canaries:
         Nothing is judged before all were read to their ends: older values of a key may
         stand before.
         """
+        if batch.is_first:
+            # All of it comes again, and what was removed meanwhile does not.
+            self._values.pop(partition, None)
+            self._settled.discard(partition)
+        values = self._values.setdefault(partition, {})
         for key, value in batch.records:
-            self._take(key or b"", value)
+            tag = tag_of(key or b"")
+            if tag is None:
+                continue
+            if value is None:
+                values.pop(key or b"", None)
+            else:
+                values[key or b""] = value
+            self._moved.add(tag.rpartition("/")[0])
         if batch.is_settled:
             self._settled.add(partition)
-
-    def _take(self, key: bytes, value: bytes | None) -> None:
-        tag = tag_of(key)
-        if tag is None:
-            return
-        if value is None:
-            self._values.pop(key, None)
-        else:
-            self._values[key] = value
-        self._moved.add(tag.rpartition("/")[0])
 
     def counters(self) -> dict[str, int]:
         """What happened so far, and how many are going out."""
@@ -116,21 +119,36 @@ class Canaries:
         KafkaError
         """
         while True:
-            if len(self._settled) == self._settings.kafka.partitions:
-                for name, canary in sorted(self._seen.canaries.items()):
-                    await self._judge(name, canary)
-                await self._tell()
+            try:
+                await self._look()
+            except KafkaError as error:
+                # A training may go on for hours, and one that is worse waits for none.
+                if done.is_set():
+                    raise
+                log.warning("event=canary-look-failed reason=%s", error)
             if done.is_set() or not await _rested(done):
                 return
 
-    async def _judge(self, name: str, canary: Canary) -> None:
-        is_new = self._judged.get(name) != canary.tag
-        if not is_new and canary.intervention not in self._moved:
+    async def _look(self) -> None:
+        if len(self._settled) < self._settings.kafka.partitions:
             return
-        self._moved.discard(canary.intervention)
-        self._judged[name] = canary.tag
+        moved, self._moved = self._moved, set()
+        for name, canary in sorted(self._seen.canaries.items()):
+            if canary.intervention in moved or self._judged.get(name) != canary.tag:
+                # What fails is judged again at the next look.
+                self._judged.pop(name, None)
+                await self._judge(name, canary)
+                self._judged[name] = canary.tag
+        await self._tell()
+
+    async def _judge(self, name: str, canary: Canary) -> None:
+        values = {
+            key: value
+            for _, of_partition in sorted(self._values.items())
+            for key, value in of_partition.items()
+        }
         try:
-            found = judged(canary, self._values, self._settings)
+            found = judged(canary, values, self._settings)
         except (SchemaRefused, ValueError) as error:
             self._refuse(name, str(error))
             return
@@ -153,6 +171,11 @@ class Canaries:
                 raise _Overtaken
             made, outputs = _decided(records, now, found, self._by)
             written.extend(outputs)
+            if made.what != CANARY:
+                # In the same transaction: nobody is left to say it later.
+                ended = msgspec.structs.replace(self._reports[name], state=made.what)
+                key = name.encode() + REPORT
+                outputs = [*outputs, Output(EVALUATIONS, 0, key, encode_report(ended))]
             return made, outputs
 
         try:
@@ -160,11 +183,14 @@ class Canaries:
         except _Overtaken:
             return
         except WriterFenced as error:
+            # Who came between has changed it, or it is judged anew.
             log.warning("event=fenced model=%s reason=%s", name, error)
-            self._judged.pop(name, None)
+            self._moved.add(canary.intervention)
             return
         for each in written:
             self._seen.take_snapshot(each.key or b"", each.value)
+        if made.what != CANARY:
+            self._reports.pop(name, None)
         self._counts["canaries_changed"] += 1
         log.info(
             "event=canary model=%s what=%s version=%s reason=%s",

@@ -89,11 +89,11 @@ def check_alone(records: ModelRecords, name: str) -> None:
     TrainingRefused
     """
     canary = records.canaries.get(name)
-    if canary is not None:
+    if canary is not None or name in records.unreadable_canaries:
+        which = canary.intervention if canary else "one that cannot be read"
         raise TrainingRefused(
-            f"a model must have one canary at a time; {canary.intervention} is going "
-            f"out: wait until it has ended, or end it with `rankstream snapshots "
-            f"canary {name} --end`"
+            f"a model must have one canary at a time; {which} is going out: wait until "
+            f"it has ended, or end it with `rankstream snapshots canary {name} --end`"
         )
 
 

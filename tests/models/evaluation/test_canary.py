@@ -346,7 +346,8 @@ def test_a_canary_that_nobody_is_shown_is_found_once_it_should_have_been() -> No
         (
             even(90, 10, 1.0, 1.0)[:, :20],
             ONE,
-            "sessions fill 20.0 groups evenly, and more than 35 are needed; after",
+            "too few sessions, or a few with most of the lists: they fill 20.0 of 100 "
+            "groups evenly, and more than 35 are needed, some 54 sessions; after",
         ),
         (
             np.where([True, False], even(90, 10, 1.0, 1.0), 0),
@@ -356,8 +357,9 @@ def test_a_canary_that_nobody_is_shown_is_found_once_it_should_have_been() -> No
         (
             np.zeros((1, N_GROUPS, 2, 2), np.int64),
             ONE,
-            "sessions fill 0.0 groups evenly, and more than 35 are needed; after 0 "
-            "lists of the canary nothing is known of clicks",
+            "too few sessions, or a few with most of the lists: they fill 0.0 of 100 "
+            "groups evenly, and more than 35 are needed, some 54 sessions; after 0 "
+            "lists of the canary nothing can be said of clicks yet",
         ),
     ],
 )

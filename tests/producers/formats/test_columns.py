@@ -282,10 +282,10 @@ def test_a_table_that_is_none_is_refused(tmp_path, text, words) -> None:
 
 
 def test_a_column_has_one_role(tmp_path) -> None:
-    """Else all lists were clicked where their positions are; a user may be a session."""
+    """Else all positions would be clicked; a user may be a session."""
     head = "impression,item,position,clicked,at,query,visitor"
     path = table(tmp_path / "log.csv", f"{head}\ni,a,1,0,{START_MS},q,v\n")
-    with pytest.raises(FileUnreadable, match="'position' is clicked, as --columns says"):
+    with pytest.raises(FileUnreadable, match="'position' is clicked, as --col"):
         decoded(path, columns={"clicked": "position"})
     (event,) = decoded(path, columns={"session": "visitor", "user": "visitor"})
     assert (event["session"], event["user"]) == ("v", "v")

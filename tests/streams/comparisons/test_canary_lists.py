@@ -47,7 +47,7 @@ def some_lists(n: int, seed: int = 0) -> list[Interaction]:
         one = impression(
             f"i{i}",
             START_MS + i,
-            model="m",
+            model=str(rng.choice(["m", "m", "m", "another"])),
             intervention=str(rng.choice(["m@3.10", "m@2.5", "m"])),
             unit=int(rng.integers(2**64, dtype=np.uint64)),
             extra=msgspec.msgpack.encode(extra) if extra else b"",
@@ -71,7 +71,7 @@ def by_hand(lists: list[Interaction]) -> dict[str, np.ndarray[Any, Any]]:
         one = each.impression
         extra = msgspec.msgpack.decode(one.extra) if one.extra else {}
         tag = extra.get("canary")
-        if tag not in COUNTED or not extra.get("session"):
+        if tag not in COUNTED or not extra.get("session") or one.model != "m":
             continue
         arm = int(one.intervention == "m@3.10")
         group = found.setdefault(tag, np.zeros((100, 2, 4), np.int64))[one.unit % 100]
@@ -176,3 +176,31 @@ def test_stages_that_never_were_push_out_only_those_with_fewer_lists(
     gone = [tag_of(each.key) for each in kept.changes() if each.value is None]
     assert gone == ["m@9.8/1"]
     assert kept.n_lists() == 5 + 2 + 1
+
+
+def test_earlier_stages_of_the_same_canary_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are judged together, however few lists they have."""
+    monkeypatch.setattr(canary_lists, "MOST_STAGES", 3)
+    kept = CanaryLists(["m"], SETTINGS, 0)
+    for tag, n in (("m@3.1/1", 9), ("m@4.1/1", 5), ("m@5.1/1", 1), ("m@5.1/2", 1)):
+        extra = msgspec.msgpack.encode({"session": "s", "canary": tag})
+        one = impression("i", START_MS, model="m", intervention="m", extra=extra)
+        kept.take(closed_of([Interaction(one, [])] * n))
+    known = {tag_of(x.key) for x in kept.changes() if x.value is not None}
+    assert known == {"m@3.1/1", "m@5.1/1", "m@5.1/2"}
+
+
+def test_sums_by_other_classes_are_written_anew() -> None:
+    """By name; classes that are counted no more leave, others begin at nothing."""
+    sums = np.arange(100 * 2 * 4).reshape(100, 2, 4).astype(np.int64)
+    kept = CanaryLists(["m"], SETTINGS, 0)
+    kept.restore("m@3.10/1", encoded(StageSums(("gone", "click"), sums)))
+    (change,) = kept.changes()
+    found = merged({change.key: change.value or b""}, "m@3.10/1")
+    assert found is not None
+    assert found.names == CLASSES
+    assert np.array_equal(found.sums[..., :2], sums[..., :2])
+    assert np.array_equal(found.sums[..., 2], sums[..., 3])
+    assert not found.sums[..., 3].any()

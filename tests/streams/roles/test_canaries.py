@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from aiokafka.errors import KafkaConnectionError
 
 from rankstream.configuration.canary import CanarySettings
 from rankstream.snapshots import Pointer, decode_snapshot, pointer_of
-from rankstream.wire.canaries import Canary, decode_canary
+from rankstream.wire.canaries import Canary, decode_canary, encode_canary
 from rankstream.wire.canary_reports import OUT, CanaryReport, decode_report
 from rankstream.wire.changes import (
     CANARY,
@@ -26,7 +29,10 @@ from rankstream.wire.topics import EVALUATIONS, PREFERENCES, SNAPSHOTS, TRAINING
 from rankstream.wire.training import Request, encode_record, training_key
 from streams.comparisons.canary_lists import StageSums, encoded, stage_key
 from streams.kafka.committed_reader import CommittedBatch
+from streams.kafka.deployment.canary_change import Decided, removed
 from streams.kafka.deployment.operator_change import Chosen, Wanted, change
+from streams.kafka.training.canaries import Canaries
+from streams.training.model_records import ModelRecords
 from tests.streams.roles.trainer_world import (
     Killed,
     Mortal,
@@ -280,6 +286,130 @@ def test_nothing_is_judged_before_all_was_read() -> None:
 
     asyncio.run(half_read())
     assert out_of(world) == canary
+
+
+def test_two_trainers_change_it_once() -> None:
+    """The second finds another stage than it judged, and judges that."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    counted(world, canary, 0.6, n_lists=1_000)
+
+    async def scenario() -> None:
+        point = Paused(1)
+        earlier = asyncio.create_task(turned(world, world.trainer(point)))
+        await point.reached.wait()
+        await turned(world, world.trainer())
+        point.go_on.set()
+        await earlier
+
+    asyncio.run(scenario())
+    assert kinds(world) == [CANARY, CANARY]
+    second = out_of(world)
+    assert second is not None
+    assert second.stage == 2
+
+
+@pytest.mark.parametrize("where", ["_tell", "_change"])
+def test_a_broker_that_fails_once_holds_no_judgement_up(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what is known already, nor what comes while a training goes on."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    counted(world, canary, 0.2, n_lists=1_000)
+    monkeypatch.setattr("streams.kafka.training.canaries.LOOK_S", 0.01)
+    whole, failures = getattr(Canaries, where), [KafkaConnectionError()]
+
+    async def once(*given: object) -> None:
+        if failures:
+            raise failures.pop()
+        await whole(*given)
+
+    monkeypatch.setattr(Canaries, where, once)
+
+    async def scenario() -> None:
+        trainer, done = world.trainer(), asyncio.Event()
+        world.tell(trainer)
+        going_on = asyncio.create_task(trainer._canaries.run(done))
+        while out_of(world) is not None:
+            await asyncio.sleep(0.01)
+        done.set()
+        await going_on
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+    assert not failures
+    assert kinds(world) == [CANARY, WITHDRAWN]
+
+
+def test_lists_dealt_otherwise_than_meant_take_it_back() -> None:
+    """Whatever the clicks say."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    sums = np.zeros((100, 2, 3), np.int64)
+    sums[:, :, 0] = sums[:, :, 2] = 50
+    value = encoded(StageSums(("click",), sums))
+    world.write(PREFERENCES, (stage_key(canary.tag, 0), value))
+    look(world)
+    assert kinds(world) == [CANARY, WITHDRAWN]
+    assert "sessions are dealt otherwise" in past(world)[-1].why
+
+
+def test_what_was_read_before_counts_no_more_when_all_is_read_again() -> None:
+    """After an outage: older values come first, and what is gone does not come."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    counted(world, canary, 0.2, n_lists=1_000)
+
+    async def read_again() -> None:
+        trainer = world.trainer()
+        world.tell(trainer)
+        source = next(x for x in trainer.sources if x.topic == PREFERENCES)
+        trainer.take(source, CommittedBatch([], at_end=False, is_first=True))
+        await trainer.turn(asyncio.Event())
+        assert out_of(world) == canary
+        trainer.take(source, CommittedBatch([], at_end=True, is_settled=True))
+        await trainer.turn(asyncio.Event())
+
+    asyncio.run(read_again())
+    assert out_of(world) == canary
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"intervention": "x@1.625"}, {"stage": 2_000_000}, {"stage": 0},
+        {"envelope": b"junk"}, {"schema": 9},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_one_that_is_damaged_is_judged_by_nobody_and_can_be_taken_away(
+    fault: dict[str, Any],
+) -> None:
+    """Nothing is written for it, no training goes out beside it."""
+    world = going_out().copied()
+    canary = out_of(world)
+    assert canary is not None
+    damaged = encode_canary(msgspec.structs.replace(canary, **fault))
+    world.write(SNAPSHOTS, (b"m/canary", damaged))
+    counted(world, canary, 0.2, n_lists=1_000)
+    n_records = len(world.read(SNAPSHOTS))
+    request = encode_record(Request(1, "r", 0))
+    world.write(TRAINING, (training_key("request", "m"), request))
+    look(world)
+    assert len(world.read(SNAPSHOTS)) == n_records
+    assert "one that cannot be read is going out" in world.records("refusal")[-1].said
+    records = ModelRecords(frozenset({"m"}))
+    for key, value in world.read(SNAPSHOTS):
+        records.take_snapshot(key, value)
+    assert records.unreadable_canaries == {"m"}
+    _, outputs = removed(records, "m", Decided("ann"))
+    world.write(SNAPSHOTS, *((x.key or b"", x.value) for x in outputs))
+    assert kinds(world) == [CANARY, WITHDRAWN]
+    assert out_of(world) is None
 
 
 @pytest.mark.parametrize(("rate", "what"), [(0.2, WITHDRAWN), (0.6, CANARY)])

@@ -3,7 +3,7 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -14,12 +14,12 @@ from rankstream.operations.commands import nothing, write_json
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import plain
 from rankstream.settings import Settings
-from rankstream.wire.changes import Change
+from rankstream.wire.changes import CANARY, Change
 
 if TYPE_CHECKING:
     from models.evaluation.canary import Difference
-
     from rankstream.operations.answers.canaries import CanaryState
+    from rankstream.operations.answers.deployment import RecordedChange
 
 HELP = "what is going out to a share of sessions, and how it does; --end takes it back"
 
@@ -55,20 +55,47 @@ def run(settings: Settings, arguments: argparse.Namespace) -> int:
     from rankstream.operations.answers import canaries, deployment  # noqa: PLC0415
     from streams.kafka.deployment.operator_change import Wanted  # noqa: PLC0415
 
-    wait_for_kafka(settings.kafka, Waiting())
     model = arguments.model
+    if model not in settings.deployed:
+        raise ValueError(
+            "a model must have versions that are trained or promoted to have a canary; "
+            f"got {model!r}, and {sorted(settings.deployed)} have: correct the name"
+        )
+    wait_for_kafka(settings.kafka, Waiting())
     if arguments.end:
         wanted = Wanted(model, None, deployment.operator(), arguments.why)
-        made = canaries.end(settings, wanted)
-        return told(model, made, arguments, f"all are served {made.before} again")
+        made = canaries.end(settings, wanted, canaries.going_out(settings, model))
+        said = (
+            f"withdrawn; all are served {made.before} again, as soon as the role "
+            "`publish` has told Redis"
+        )
+        return told(model, made, arguments, said)
     found = canaries.state(settings, model)
     if found is None:
-        return nothing(f"nothing of {model!r} is going out")
+        return _none(deployment.history(settings, model), arguments)
     if arguments.json:
         write_json(found.to_dict())
         return 0
     _print(found)
     return 0
+
+
+def _none(past: Sequence["RecordedChange"], arguments: argparse.Namespace) -> int:
+    """Say that nothing goes out, and how the last one ended."""
+    model, rows = arguments.model, [*past]
+    begun = [row.version for row in rows if row.what == CANARY]
+    last = next((x for x in rows[::-1] if begun and x.version == begun[-1]), None)
+    if arguments.json:
+        write_json({"canary": None, "last": last.to_dict() if last else None})
+        return 1
+    said = f"nothing of {model!r} is going out"
+    if last is not None:
+        said += (
+            f"; the last one, {model}@{last.version}, ended at "
+            f"{moment_of(last.at_ms)}: {last.what}"
+            + (f", {last.why}" if last.why else "")
+        )
+    return nothing(said)
 
 
 def told(model: str, made: Change, arguments: argparse.Namespace, said: str) -> int:
@@ -84,22 +111,20 @@ def _print(found: "CanaryState") -> None:
     judgement = found.judgement
     sys.stdout.write(
         f"{plain(found.canary)} goes out beside {found.before}: stage {found.stage} of "
-        f"{found.stages}, {found.share:.3g} of sessions, since "
+        f"{found.stages}, {100.0 * found.share:g} % of sessions, since "
         f"{moment_of(found.begun_ms)}\n"
         f"{judgement.canary_lists:,} lists of the canary, {judgement.served_lists:,} "
-        f"of what is served\n"
+        f"of what is served; lists that name no session are of neither\n"
     )
     table = Table(title="canary less served, per list")
     for name in ("", "difference", "interval"):
         table.add_column(name, justify="right" if name else "left")
     for each in (judgement.clicks, *judgement.guardrails):
-        table.add_row(plain(each.name), _number(each.mean), _interval(each))
+        is_known = math.isfinite(each.low)
+        mean = f"{each.mean:+.4f}" if is_known else "none yet"
+        table.add_row(plain(each.name), mean, _interval(each))
     print_fitted(wide_console(), table, ())
     sys.stdout.write(f"{judgement.verdict.value}: {judgement.words}\n")
-
-
-def _number(value: float) -> str:
-    return f"{value:+.4f}" if math.isfinite(value) else "none yet"
 
 
 def _interval(each: "Difference") -> str:

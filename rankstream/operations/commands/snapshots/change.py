@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -142,7 +142,9 @@ def _told(changed: "Changed", until: str, arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"model": model, "version": place, **changed.change.evidence})
     else:
-        sys.stdout.write(f"{model} {place} is served, {until}\n")
+        told = _reasons_of(changed.change.evidence)
+        because = f" ({'; '.join(told)})" if told else ""
+        sys.stdout.write(f"{model} {place} is served{because}, {until}\n")
     return 0
 
 
@@ -164,7 +166,7 @@ def _promote(
     named, place = arguments.source
     candidate = promotion.candidate_of(settings, store, wanted.model, named, place)
     if arguments.canary:
-        return _begin(settings, wanted, candidate, arguments)
+        return _begin(settings, store, wanted, candidate, arguments)
     evidence = None
     if not arguments.force:
         try:
@@ -190,12 +192,14 @@ def _promote(
 
 def _begin(
     settings: Settings,
+    store: SnapshotStore,
     wanted: "Wanted",
     candidate: "Candidate",
     arguments: argparse.Namespace,
 ) -> int:
     from rankstream.operations.answers import canaries, promotion  # noqa: PLC0415
 
+    canaries.check_new(store, wanted, candidate)
     if arguments.force:
         raise ValueError(
             "a canary must be its own evidence; got --force with --canary: leave one "
@@ -207,11 +211,12 @@ def _begin(
     except Stopped:
         tell("stopped: nothing was changed")
         return STOPPED
-    except promotion.NothingToValue as error:
-        tell(f"how far it could fall is not known: {error}")
+    except promotion.NothingToValue:
+        tell("how far it could fall is not known, as no list tells of both versions")
     made = canaries.begin(settings, wanted, candidate, fall)
     said = (
-        f"goes out to {made.evidence['share']:.3g} of sessions that services name; "
+        f"goes out to {100.0 * made.evidence['share']:g} % of the sessions that "
+        f"services name; "
         f"`rankstream snapshots canary {wanted.model}` tells how it does"
     )
     return canary.told(wanted.model, made, arguments, said)
@@ -289,14 +294,19 @@ def show_history(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def _reasons(row: "RecordedChange") -> str:
     """What was said, and figures of the evidence."""
-    evidence = row.evidence
-    told = [row.why] if row.why else []
+    return "; ".join([*([row.why] if row.why else []), *_reasons_of(row.evidence)])
+
+
+def _reasons_of(evidence: Mapping[str, Any]) -> list[str]:
+    """Figures that it was decided on, in words."""
+    told = []
     if "from" in evidence:
         told.append(f"from {evidence['from']}")
     if evidence.get("forced"):
         told.append("by force")
     if "share" in evidence:
-        told.append(f"stage {evidence['stage']}, {evidence['share']:.3g} of sessions")
+        share = 100.0 * evidence["share"]
+        told.append(f"stage {evidence['stage']}, {share:g} % of sessions")
     if "withdrew" in evidence:
         told.append(f"{evidence['withdrew']} was withdrawn")
     if "look" in evidence and "low" in evidence:
@@ -308,7 +318,7 @@ def _reasons(row: "RecordedChange") -> str:
         told.append(f"no interval: {evidence['reason']}")
     if "largest_loss" in evidence:
         told.append(f"at worst {-evidence['largest_loss']:+.4f}, whatever users like")
-    return "; ".join(told)
+    return told
 
 
 def place_named(text: str) -> Pointer:

@@ -125,7 +125,7 @@ def test_it_goes_back_by_itself_or_out_to_all(
     assert "nothing of 'search' is going out" in capsys.readouterr().err
     begin = ("promote", "search", "--canary", "--from")
     assert shop.run(*begin, "flipped@0.10000", "--why", "a trial") == 0
-    assert "search 1.10000: goes out to 0.25 of sessions" in capsys.readouterr().out
+    assert "search 1.10000: goes out to 25 % of the sessions" in capsys.readouterr().out
     until(lambda: shop.is_out("search@1.10000/1"))
     assert shop.ranker.pointer == Pointer(0, 0)
     assert shop.run(*begin, "better@0.10000") == 2
@@ -133,6 +133,12 @@ def test_it_goes_back_by_itself_or_out_to_all(
 
     shown = Shown(0, int(time.time() * 1_000) - 3_000_000)
     shown = shop.shown_until(shown, "")
+    assert shop.run("canary", "search") == 1
+    assert "the last one, search@1.10000, ended at" in capsys.readouterr().err
+    assert shop.run(*begin, "flipped@0.10000") == 2
+    assert "must have a reason to go out again" in capsys.readouterr().err
+    assert shop.run("canary", "nobody") == 2
+    assert "['search'] have" in capsys.readouterr().err
     first, second = shop.past(capsys)
     assert (first["what"], first["why"]) == ("canary", "a trial")
     assert first["evidence"] == {"from": "flipped@0.10000", "stage": 1, "share": 0.25}
@@ -146,7 +152,7 @@ def test_it_goes_back_by_itself_or_out_to_all(
     capsys.readouterr()
     assert shop.run("canary", "search") == 0
     said = capsys.readouterr().out
-    assert "search@2.10000 goes out beside 0.0: stage 2 of 2, 0.5 of sessions" in said
+    assert "search@2.10000 goes out beside 0.0: stage 2 of 2, 50 % of sessions" in said
     # Redis that was emptied has both again.
     assert shop.store.discard("search", Pointer(0, 0))
     fresh = Ranker("search", store=shop.store)
@@ -169,9 +175,9 @@ def test_an_operator_takes_it_back(
 ) -> None:
     """At once, with the reason; a second end finds nothing."""
     begin = ("promote", "search", "--canary", "--from", "flipped@0.10000")
-    assert shop.run(*begin) == 0
-    assert shop.run(*begin[:-1], "flipped@0.10000", "--force", "--why", "x") == 2
+    assert shop.run(*begin, "--force", "--why", "x") == 2
     assert "leave one of them out" in capsys.readouterr().err
+    assert shop.run(*begin, "--why", "another trial") == 0
     until(lambda: bool(shop.is_out("") or shop.ranker.canary))
     assert shop.run("canary", "search", "--end", "--why", "complaints") == 0
     assert "are served" in capsys.readouterr().out

@@ -41,13 +41,13 @@ def test_each_quantity_has_a_row_and_the_judgement_follows() -> None:
     said = printed(gathered)
     (clicks,) = [line for line in said.splitlines() if "search@3.1000" in line]
     for figure in (
-        "2.900", "0.05 (2 of 4)", "1,234", "25 %", "clicks", "+0.0123",
+        "2.900", "5 % (2 of 4)", "1,234", "25 %", "clicks", "+0.0123",
         "-0.0200 to +0.0500", "0.250",
     ):  # fmt: skip
         assert figure in clicks
     (without,) = [line for line in said.splitlines() if "without click" in line]
     assert without.split()[-2:] == ["-", "-"]
-    assert "search: out, neither 0 nor -0.05 is excluded" in said
+    assert "search: going out, neither 0 nor -0.05 is excluded" in said
     assert "No verdict yet" not in said
 
 

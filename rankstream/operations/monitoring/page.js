@@ -154,6 +154,7 @@ function drawCanaries(reports) {
     return report.differences.map(({ name, mean, interval: [low, high] }, number) => {
       const drawing = element("td");
       if (mean !== null && low !== null) drawing.append(barOf(mean, [low, high], largest));
+      if (name === "without click" ? low > 0 : high < 0) drawing.className = "worse";
       const first = (text, kind) => element("td", number ? "" : text, kind);
       return row(
         element("th", number ? "" : report.canary),

@@ -1,5 +1,7 @@
 """What is going out, in the monitor: a row for each quantity, and the judgement."""
 
+from pathlib import Path
+
 import msgspec
 
 from rankstream.operations.monitoring.overview import Gathered
@@ -10,6 +12,7 @@ from rankstream.wire.canary_reports import (
     encode_report,
 )
 from tests.rankstream.operations.monitoring.test_monitoring import printed
+from tests.rankstream.operations.monitoring.test_page_in_chromium import EVIL, asked
 
 REPORT = CanaryReport(
     model="search",
@@ -65,3 +68,30 @@ def test_the_last_report_of_a_model_counts() -> None:
         "canary withdrawn"
     ]
     assert "search: canary withdrawn, worse" in printed(gathered)
+
+
+def test_the_page_draws_each_quantity_and_escapes_names(tmp_path: Path) -> None:
+    """What is worse is marked, whichever end is the bad one."""
+    gathered = Gathered()
+    gathered.take_verdict(encode_report(msgspec.structs.replace(REPORT, canary=EVIL)))
+    worse = msgspec.structs.replace(
+        REPORT,
+        model="shop",
+        state="canary withdrawn",
+        differences=[
+            CanaryDifference(name="clicks", mean=-0.5, interval=(-0.7, -0.3)),
+            CanaryDifference(name="without click", mean=0.2, interval=(0.1, 0.3)),
+            CanaryDifference(name="order", mean=0.2, interval=(0.1, 0.3)),
+        ],
+    )
+    gathered.take_verdict(encode_report(worse))
+    questions = [
+        "document.querySelectorAll('#canaries tbody tr').length",
+        "document.querySelectorAll('#canaries .worse').length",
+        "document.querySelector('#canaries tbody th').textContent",
+        "document.querySelector('#judged li.alarm').textContent",
+        "document.querySelector('#out').hidden",
+    ]
+    assert asked(gathered, questions, tmp_path) == [
+        5, 2, EVIL, "shop: canary withdrawn, neither 0 nor -0.05 is excluded", False,
+    ]  # fmt: skip

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import numpy as np
-from models.evaluation.canary import Judgement, Rules, judge
 
+from models.evaluation.canary import Judgement, Rules, judge
 from rankstream.settings import Settings
 from rankstream.wire.canaries import WITHOUT_CLICK as NAME_WITHOUT
 from rankstream.wire.canaries import Canary

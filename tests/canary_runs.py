@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.evaluation.canary import IMBALANCE_ALPHA, WITHOUT_CLICK, Rules
+from models.evaluation.canary import IMBALANCE_ALPHA
+from models.evaluation.canary_judgement import WITHOUT_CLICK, Rules
 from models.evaluation.session_sequence import (
     LEAST_GROUPS,
     largest_score,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.evaluation.canary import WITHOUT_CLICK
+from models.evaluation.canary_judgement import WITHOUT_CLICK
 from tests.canary_runs import CUT, FIXED, LENGTHS, RAMP, Seen, World, look, rules_of
 
 N_RUNS = 400

@@ -2,7 +2,7 @@
 
 import math
 
-from models.evaluation.canary import Difference, Judgement
+from models.evaluation.canary_judgement import Difference, Judgement
 from rankstream.wire.canaries import Canary
 from rankstream.wire.canary_reports import CanaryDifference, CanaryReport
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from models.evaluation.canary import Judgement, Rules, judge
+from models.evaluation.canary import judge
+from models.evaluation.canary_judgement import Judgement, Rules
 from rankstream.settings import Settings
 from rankstream.wire.canaries import WITHOUT_CLICK as NAME_WITHOUT
 from rankstream.wire.canaries import Canary

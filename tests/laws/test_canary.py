@@ -5,17 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from models.evaluation.canary import (
-    CANARY,
-    CLICKS,
-    LISTS,
-    SERVED,
-    WITHOUT_CLICK,
-    Rules,
-    Verdict,
-    judge,
-    scores_of,
-)
+from models.evaluation.canary import CANARY, CLICKS, LISTS, SERVED, judge, scores_of
+from models.evaluation.canary_judgement import WITHOUT_CLICK, Rules, Verdict
 from models.evaluation.session_sequence import mean_interval
 from models.evaluation.sums import N_GROUPS
 from tests.canary_runs import (

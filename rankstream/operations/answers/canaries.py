@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from models.evaluation.canary import Judgement
+from models.evaluation.canary_judgement import Judgement
 from models.training.largest_loss import Fall
 from producers.topic_reader import TopicReader
 from rankstream.configuration.canary import CanarySettings

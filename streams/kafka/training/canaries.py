@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from aiokafka.errors import KafkaError
 
-from models.evaluation.canary import Judgement, Verdict
+from models.evaluation.canary_judgement import Judgement, Verdict
 from rankstream.settings import Settings
 from rankstream.wire.canaries import Canary
 from rankstream.wire.canary_reports import OUT, CanaryReport, encode_report

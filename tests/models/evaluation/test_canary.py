@@ -14,14 +14,12 @@ from models.evaluation.canary import (
     IMBALANCE_ALPHA,
     LISTS,
     SERVED,
-    WITHOUT_CLICK,
-    Rules,
-    Verdict,
     groups_expected,
     groups_filled,
     judge,
     scores_of,
 )
+from models.evaluation.canary_judgement import WITHOUT_CLICK, Rules, Verdict
 from models.evaluation.session_sequence import LEAST_GROUPS, largest_score
 from models.evaluation.sums import N_GROUPS
 

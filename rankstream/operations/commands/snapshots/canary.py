@@ -17,7 +17,7 @@ from rankstream.settings import Settings
 from rankstream.wire.changes import CANARY, Change
 
 if TYPE_CHECKING:
-    from models.evaluation.canary import Difference
+    from models.evaluation.canary_judgement import Difference
     from rankstream.operations.answers.canaries import CanaryState
     from rankstream.operations.answers.deployment import RecordedChange
 

@@ -110,7 +110,9 @@ def test_a_version_goes_out_on_evidence_alone(
 
     assert shop.run("promote", "search", "--from", "better@0.10000") == 0
     told = capsys.readouterr().out
-    assert told.startswith("search 1.10000 is served, until `rankstream snapshots pro")
+    assert told.startswith("search 1.10000 is served (from better@0.10000; +0.")
+    assert "look 3; at worst -0." in told
+    assert told.endswith("), until `rankstream snapshots promote search`\n")
     assert shop.store.standing(["search"]) == {"search": Pointer(1, 10_000)}
     shop.ranker.refresh()
     assert shop.ranker.snapshot.intervention == "search@1.10000"

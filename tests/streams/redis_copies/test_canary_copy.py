@@ -313,7 +313,7 @@ def test_any_interleaving_ends_as_the_topic_has_it(
         stages = [canary_record(version + 1, stage=n) for n in (1, 2)]
         topic += [(KEY, stage) for stage in stages[: rng.integers(3)]]
         topic.append((KEY, None))
-    topic += [(KEY, canary_record(20, stage=n)) for n in range(rng.integers(3))]
+    topic += [(KEY, canary_record(20, stage=n)) for n in range(1, 1 + rng.integers(3))]
     copies = [SnapshotCopy(store, keep=4) for _ in range(2)]
     reached = [0, 0]
     damages = list(DAMAGES.values())

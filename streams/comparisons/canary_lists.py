@@ -23,7 +23,7 @@ from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.schemas import decoded as read_extra
 from rankstream.wire.topics import PREFERENCES
-from streams.comparisons.extra import SCHEMA
+from streams.comparisons.extra import SCHEMA, name_in, named_key
 from streams.native.closed_impressions import Closed
 from streams.native.intervention_lists import N_GROUPS
 from streams.stage import Change
@@ -99,9 +99,10 @@ class CanaryLists:
 
     def take(self, closed: Closed) -> None:
         """Count closed impressions; those of no canary are not decoded."""
-        if not closed.extras.any() or _MARK not in closed.encoded.tobytes():
+        packed = closed.encoded.tobytes() if closed.extras.any() else b""
+        if _MARK not in packed:
             return
-        packed, ends = closed.encoded.tobytes(), closed.ends.tolist()
+        ends = closed.ends.tolist()
         for i, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if closed.extras[i] and packed.find(_MARK, start, end) >= 0:
                 self._take(closed[i])
@@ -208,16 +209,12 @@ def model_of(tag: str) -> str:
 
 def stage_key(tag: str, partition: int) -> bytes:
     """Where one partition keeps its share of a stage."""
-    return _encode([KIND, tag, partition])
+    return named_key(KIND, tag, partition)
 
 
 def tag_of(key: bytes) -> str | None:
     """The stage that a key is of; None of other keys."""
-    try:
-        kind, tag, _ = msgspec.msgpack.decode(key, type=tuple[str, str, int])
-    except (ValueError, RecursionError):
-        return None
-    return tag if kind == KIND else None
+    return name_in(key, KIND)
 
 
 def encoded(stage: StageSums) -> bytes:

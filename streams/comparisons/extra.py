@@ -29,6 +29,20 @@ _decode_extra = msgspec.msgpack.Decoder(Extra).decode
 _decode_named = msgspec.msgpack.Decoder(_Named).decode
 
 
+def named_key(kind: str, name: str, partition: int) -> bytes:
+    """Where `preferences` has one partition's share of what has a name."""
+    return msgspec.msgpack.encode([kind, name, partition])
+
+
+def name_in(key: bytes, kind: str) -> str | None:
+    """The name in such a key; None of other kinds, and of other keys."""
+    try:
+        found, name, _ = msgspec.msgpack.decode(key, type=tuple[str, str, int])
+    except (ValueError, RecursionError):
+        return None
+    return name if found == kind else None
+
+
 def decode_extra(packed: bytes) -> Extra:
     """The part that comparisons need.
 

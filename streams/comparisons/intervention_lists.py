@@ -23,7 +23,7 @@ from rankstream.settings import Settings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import PREFERENCES
-from streams.comparisons.extra import SCHEMA, extra_of
+from streams.comparisons.extra import SCHEMA, extra_of, name_in, named_key
 from streams.native.closed_impressions import Closed
 from streams.native.intervention_lists import (
     N_GROUPS,
@@ -186,16 +186,12 @@ def empty() -> Sums:
 
 def sums_key(name: str, partition: int) -> bytes:
     """Where one partition keeps its share of an intervention."""
-    return _encode([KIND, name, partition])
+    return named_key(KIND, name, partition)
 
 
 def name_of(key: bytes) -> str | None:
     """The intervention that a key is of; None of other keys."""
-    try:
-        kind, name, _ = msgspec.msgpack.decode(key, type=tuple[str, str, int])
-    except (ValueError, RecursionError):
-        return None
-    return name if kind == KIND else None
+    return name_in(key, KIND)
 
 
 def encoded(sums: Sums, begun: int = 0) -> bytes:

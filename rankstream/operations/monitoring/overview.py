@@ -2,8 +2,9 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +16,12 @@ from rankstream.operations.answers.trainings import Counted
 from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
 from rankstream.wire.canary_reports import CanaryReport, decode_report
 from rankstream.wire.envelope import pointer_from
-from rankstream.wire.model_evaluations import ModelValues, decode_rates, decode_values
+from rankstream.wire.model_evaluations import (
+    ModelRates,
+    ModelValues,
+    decode_rates,
+    decode_values,
+)
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
@@ -148,36 +154,25 @@ class Gathered:
             self._moved()
 
     def _take_other(self, value: bytes) -> None:
-        try:
-            rates = decode_rates(value)
-        except msgspec.DecodeError:
-            self._take_values(value)
+        kinds: tuple[tuple[Callable[[bytes], Any], Callable[[Any], bool]], ...] = (
+            (decode_rates, self._take_rates),
+            (decode_values, partial(_keep, self._values)),
+            (decode_report, partial(_keep, self._canaries)),
+        )
+        for decode, take in kinds:
+            try:
+                found = decode(value)
+            except msgspec.DecodeError:
+                continue
+            with self._lock:
+                if take(found):
+                    self._moved()
             return
-        with self._lock:
-            self._interventions.take_rates(rates)
-            self._moved()
+        self._pass_over(value)
 
-    def _take_values(self, value: bytes) -> None:
-        try:
-            values = decode_values(value)
-        except msgspec.DecodeError:
-            self._take_canary(value)
-            return
-        with self._lock:
-            if self._values.get(values.model) != values:
-                self._values[values.model] = values
-                self._moved()
-
-    def _take_canary(self, value: bytes) -> None:
-        try:
-            report = decode_report(value)
-        except msgspec.DecodeError:
-            self._pass_over(value)
-            return
-        with self._lock:
-            if self._canaries.get(report.model) != report:
-                self._canaries[report.model] = report
-                self._moved()
+    def _take_rates(self, rates: ModelRates) -> bool:
+        self._interventions.take_rates(rates)
+        return True
 
     def take_training(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Take keys and values of `training`."""
@@ -317,6 +312,13 @@ class Gathered:
 
     def _moved(self) -> None:
         self._number += 1
+
+
+def _keep(held: dict[str, Any], found: Any) -> bool:
+    """Keep what is told of a model; whether it is news."""
+    is_news = bool(held.get(found.model) != found)
+    held[found.model] = found
+    return is_news
 
 
 def _row_of(verdict: Verdict) -> dict[str, Any]:

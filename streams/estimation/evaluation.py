@@ -12,79 +12,30 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Flags, Floats
-from models.estimators.bias_curve import BiasCurve
-from models.estimators.choice import Choice
 from models.estimators.click_log import ClickLog, of_groups
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
 from models.estimators.policy_comparison import PolicyComparison, compared
 from models.estimators.policy_reward import (
     NO_REWARD,
-    RankWeights,
     RewardSums,
     reward_sums,
 )
 from models.estimators.registry import BY_GROUP, Estimator, estimator_of
 from models.training.largest_loss import Fall, fall_of
-from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.left_out_groups import LeftOutGroups
 from streams.estimation.logged_sets import LoggedSet, sets_of
 from streams.estimation.pooled_classes import PooledClasses, Worth
+from streams.estimation.question import LOGGED, Question
 from streams.estimation.targets import Candidates, Placed, Target
 from streams.statistics.columns import Columns
 from streams.statistics.logged_queries import (
-    CELLS_AT_ONCE,
     LoggedQueries,
     QueryGatherer,
 )
 
-LOGGED = "logged"
-"""The name of what the log shows: its policies, mixed as they were."""
-
 ROUNDING = 1e-9
 """By how much fits of a curve may differ that are of the same clicks."""
-
-
-class Question(NamedTuple):
-    """What is asked of a log.
-
-    Parameters
-    ----------
-    choice
-        The estimator, and what becomes of lists of unknown policies.
-    curve
-        Of bias, and its fits without each group.
-    weights_of
-        What ranks are worth, given the curve.
-    n_groups
-        `statistics.groups` of the statistics.
-    groups
-        Whose clicks values are made of.
-    base
-        Name of the policy that others are compared with.
-    n_ranks
-        Ranks that policies show at most; 0: as many as lists of the set have.
-    cells_at_once
-        See `streams.statistics.logged_queries`.
-    has_classes
-        Whether items of one class count as one, over all queries; see
-        `models.estimators.item_classes`.
-    """
-
-    choice: Choice
-    curve: CurveReplicates
-    weights_of: Callable[[BiasCurve], RankWeights]
-    n_groups: int
-    groups: tuple[int, ...]
-    base: str = LOGGED
-    n_ranks: int = 0
-    cells_at_once: int = CELLS_AT_ONCE
-    has_classes: bool = False
-
-    @property
-    def estimator(self) -> str:
-        """A name of `models.estimators.registry`."""
-        return self.choice.estimator
 
 
 class Coverage(NamedTuple):

@@ -10,14 +10,9 @@ from rankstream.wire.envelope import Snapshot, SnapshotError, pointer_of
 from rankstream.wire.model_evaluations import UNKNOWN, ModelValues, PolicyValue
 from rankstream.wire.verdicts import Ends
 from streams.estimation.curve_replicates import CurveReplicates
-from streams.estimation.evaluation import (
-    LOGGED,
-    Coverage,
-    Evaluation,
-    Question,
-    evaluated,
-)
+from streams.estimation.evaluation import Coverage, Evaluation, evaluated
 from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
+from streams.estimation.question import LOGGED, Question
 from streams.estimation.targets import SnapshotTarget, Target
 from streams.estimation.valuation_basis import (
     FittedOn,

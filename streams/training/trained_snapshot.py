@@ -11,7 +11,6 @@ from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve, position_curve
@@ -25,10 +24,8 @@ from rankstream.configuration.former import recorded_model
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.settings import Settings
 from rankstream.wire.envelope import (
-    Pointer,
     Snapshot,
     encode_snapshot,
-    intervention_of,
 )
 from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA, RunRecord
@@ -42,6 +39,7 @@ from streams.training.estimated_curve import (
 )
 from streams.training.feature_records import FeaturesRefused
 from streams.training.fitted_ranker import Fitted, fitted_ranker, ranker_of_model
+from streams.training.following_version import following
 from streams.training.gathering import Gathered, Scaling
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.item_tables import (
@@ -159,7 +157,7 @@ class _Run:
         bounded = self._bounded(weights, made, gathered, known.curve)
         made = after_bound(self._name, self._model, bounded, made, gathered)
         reward = self._reward(made, gathered, known.curve, free)
-        snapshot = self._snapshot(pointer, made.weights, seen)
+        snapshot = following(self._checks, pointer, made.weights, seen)
         run = RunRecord(
             schema=SCHEMA,
             model=self._name,
@@ -374,33 +372,6 @@ class _Run:
             most_unsupported=self._plan.most_unsupported,
             placements=placements_of_scores,
             ranker=ranker_of_model(self._model),
-        )
-
-    def _snapshot(
-        self, pointer: Pointer, weights: npt.NDArray[np.float64], groups: list[int]
-    ) -> Snapshot:
-        parent, model = self._parent, self._model
-        return Snapshot(
-            model=self._name,
-            epoch=pointer.epoch,
-            version=pointer.version,
-            parent=parent.version,
-            created_ms=self._inputs.watermark_ms,
-            kind=model.kind,
-            hidden=model.hidden,
-            normalisation=model.normalisation,
-            n_features=model.features,
-            features_hash=parent.features_hash,
-            sources=list(self._inputs.counts.items()),
-            updates=parent.updates + 1,
-            weights=weights.astype("<f4").tobytes(),
-            intervention=intervention_of(self._name, pointer),
-            feature_names=model.feature_names,
-            shift=parent.shift,
-            scale=parent.scale,
-            groups=groups,
-            log_candidates=model.logs_candidates,
-            parent_epoch=parent.epoch,
         )
 
 

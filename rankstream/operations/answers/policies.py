@@ -16,7 +16,7 @@ from rankstream.wire.envelope import (
     pointer_of,
 )
 from rankstream.wire.routing import normalised_query
-from streams.estimation.evaluation import LOGGED
+from streams.estimation.question import LOGGED
 from streams.estimation.targets import (
     QueryRanking,
     RankingTarget,

@@ -37,18 +37,14 @@ from streams.estimation.curve_replicates import (
     published_replicates,
     replicated_curve,
 )
-from streams.estimation.evaluation import (
-    LOGGED,
-    Coverage,
-    Question,
-    evaluated,
-)
+from streams.estimation.evaluation import Coverage, evaluated
 from streams.estimation.policy_rows import (
     MOST_UNSEEN,
     PolicyRow,
     no_interval,
     rows_of,
 )
+from streams.estimation.question import LOGGED, Question
 from streams.estimation.valuation_basis import valuation_basis_of
 from streams.training.estimated_curve import bias_told
 from streams.training.known_curve import GIVEN

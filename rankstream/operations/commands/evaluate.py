@@ -46,7 +46,7 @@ from rankstream.operations.terminal.fitted_table import print_fitted, wide_conso
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
-from streams.estimation.evaluation import LOGGED
+from streams.estimation.question import LOGGED
 from streams.local import local_settings
 from streams.statistics.reader import Statistics
 

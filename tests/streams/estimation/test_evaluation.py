@@ -15,9 +15,10 @@ from models.estimators.registry import BY_GROUP, ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.wire.events import DETERMINISTIC, UNKNOWN, ClickMark, Interaction
 from streams.estimation.curve_replicates import CurveReplicates, replicated_curve
-from streams.estimation.evaluation import LOGGED, Question, evaluated
+from streams.estimation.evaluation import evaluated
 from streams.estimation.logged_sets import sets_of
 from streams.estimation.policy_rows import rows_of
+from streams.estimation.question import LOGGED, Question
 from streams.estimation.targets import Candidates, Placed, QueryRanking, RankingTarget
 from streams.statistics.logged_queries import QueryGatherer
 from tests.event_factory import impression

@@ -15,9 +15,10 @@ from models.estimators.registry import ESTIMATORS
 from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interaction
 from streams.estimation import pooled_classes
 from streams.estimation.curve_replicates import CurveReplicates
-from streams.estimation.evaluation import LOGGED, Question, evaluated
+from streams.estimation.evaluation import evaluated
 from streams.estimation.logged_sets import sets_of
 from streams.estimation.pooled_classes import PooledClasses, Worth
+from streams.estimation.question import LOGGED, Question
 from streams.estimation.targets import QueryRanking, RankingTarget
 from streams.statistics.logged_queries import QueryGatherer
 from tests.event_factory import impression

@@ -12,7 +12,8 @@ from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.wire.envelope import SnapshotError
 from rankstream.wire.topics import CANDIDATES
 from streams.estimation.curve_replicates import CurveReplicates
-from streams.estimation.evaluation import Question, evaluated
+from streams.estimation.evaluation import evaluated
+from streams.estimation.question import Question
 from streams.estimation.targets import Candidates, SnapshotTarget
 from streams.native.counting import name_of_set
 from streams.statistics.reader import Statistics

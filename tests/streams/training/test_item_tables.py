@@ -11,7 +11,7 @@ from models.estimators.choice import Unknown, asked_for
 from models.estimators.intervention_aware import item_sums
 from models.estimators.registry import ESTIMATORS, estimator_of
 from rankstream.wire.events import DETERMINISTIC, Interaction
-from streams.statistics import logged_queries as module
+from streams.statistics import query_tables as module
 from streams.statistics.columns import counted_scopes
 from streams.statistics.logged_queries import QueryGatherer
 from streams.statistics.reader import Statistics

@@ -15,8 +15,8 @@ from rankstream.operations.answers.values import WEIGHTS, support_of
 from rankstream.operations.cli import main
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 from streams.estimation.curve_replicates import CurveReplicates
-from streams.estimation.evaluation import Question
 from streams.estimation.policy_rows import PolicyRow
+from streams.estimation.question import Question
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
 
 START_MS = 1_790_000_000_000

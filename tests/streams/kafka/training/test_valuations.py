@@ -27,8 +27,9 @@ from rankstream.wire.curves import curve_weights
 from rankstream.wire.model_evaluations import UNKNOWN, ModelValues, decode_values
 from rankstream.wire.topics import CANDIDATES, EVALUATIONS, SNAPSHOTS, STATISTICS
 from streams.estimation.curve_replicates import CurveReplicates
-from streams.estimation.evaluation import Question, evaluated
+from streams.estimation.evaluation import evaluated
 from streams.estimation.policy_rows import CHOSEN
+from streams.estimation.question import Question
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
 from streams.estimation.targets import SnapshotTarget

@@ -28,7 +28,8 @@ from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
-from streams.kafka.deployment.model_log import ModelLog, WriterFenced
+from streams.kafka.deployment.fenced_log import WriterFenced
+from streams.kafka.deployment.model_log import ModelLog
 from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 from streams.kafka.training.background_thread import BackgroundThread, Stopped, Task

@@ -34,7 +34,7 @@ from streams.kafka.deployment.canary_change import (
     promoted,
     risen,
 )
-from streams.kafka.deployment.model_log import WriterFenced
+from streams.kafka.deployment.fenced_log import WriterFenced
 from streams.kafka.deployment.operator_change import write_once
 from streams.kafka.sent_record import send_record
 from streams.stage import Output

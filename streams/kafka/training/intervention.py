@@ -42,7 +42,8 @@ from rankstream.wire.training import (
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
 from streams.kafka.deployment.canary_change import next_epoch
-from streams.kafka.deployment.model_log import ModelLog, WriterFenced
+from streams.kafka.deployment.fenced_log import WriterFenced
+from streams.kafka.deployment.model_log import ModelLog
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.background_thread import BackgroundThread, Stopped
 from streams.kafka.training.deployed import brought_out, check_alone

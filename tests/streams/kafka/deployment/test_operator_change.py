@@ -28,7 +28,7 @@ from rankstream.wire.changes import (
 from rankstream.wire.deployments import decode_deployment, is_deployment
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import Request, encode_record, training_key
-from streams.kafka.deployment.model_log import WriterFenced
+from streams.kafka.deployment.fenced_log import WriterFenced
 from streams.kafka.deployment.operator_change import (
     ChangeRefused,
     Chosen,

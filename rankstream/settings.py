@@ -27,6 +27,7 @@ from rankstream.configuration.counting import (
     time_faults,
 )
 from rankstream.configuration.curves import CurveSettings, curve_faults
+from rankstream.configuration.decisions import DecisionSettings, decision_faults
 from rankstream.configuration.experiments import ExperimentSettings, experiment_faults
 from rankstream.configuration.former import former_models
 from rankstream.configuration.malformed import fault, renamed
@@ -44,6 +45,7 @@ from rankstream.configuration.training import Schedule, TrainingSettings, TrainS
 
 __all__ = [
     "CurveSettings",
+    "DecisionSettings",
     "DeliverySettings",
     "ExcludeSettings",
     "ExperimentSettings",
@@ -87,6 +89,7 @@ class Settings(Section, frozen=True):
     models: dict[str, ModelSettings] = {}
     curves: dict[str, CurveSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
+    decisions: dict[str, DecisionSettings] = {}
     sources: dict[str, SourceSettings] = {}
     formats: dict[str, FormatSettings] = {}
     file: str = ""
@@ -210,6 +213,7 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from curve_faults(settings.curves, settings.models, settings.experiments)
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment)
+    yield from decision_faults(settings.decisions, settings.models, settings.curves)
     yield from format_faults(settings.formats)
     yield from source_faults(settings.sources)
     yield from kafka_faults(settings.kafka)

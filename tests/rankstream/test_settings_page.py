@@ -12,6 +12,7 @@ from rankstream.configuration.canary import CanarySettings
 from rankstream.configuration.curves import ESTIMATORS
 from rankstream.configuration.training import Schedule
 from rankstream.settings import (
+    DecisionSettings,
     DeliverySettings,
     ExperimentSettings,
     FormatSettings,
@@ -46,6 +47,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "models.NAME.canary": CanarySettings,
     "models.NAME.training": TrainingSettings,
     "curves.NAME.schedule": Schedule,
+    "decisions.NAME": DecisionSettings,
     "experiments.NAME": ExperimentSettings,
 }
 

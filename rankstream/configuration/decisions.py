@@ -1,0 +1,87 @@
+"""What is served for which query: policies, and the evidence that they are held to."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import msgspec
+
+from rankstream.configuration.curves import CurveSettings
+from rankstream.configuration.models import ONLINE, ModelSettings
+from rankstream.configuration.section import Fault, Positive, PositiveFloat, Section
+
+BOUNDS = ("any-time", "one-look", "doubling-looks", "per-item", "per-click")
+"""Those of `models.evaluation.bounds.families`, which services do without."""
+
+RULES = ("closed", "printed")
+"""Those of `models.decisions.meta_policy`."""
+
+Confidence = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class DecisionSettings(Section, frozen=True):
+    """What is served for which query, of a general, a tabular and a logging policy.
+
+    `general` names the model that ranks all queries, `logging` the one that is safe:
+    each is served where evidence allows no other. `bound` is one of `BOUNDS`, which
+    holds with `confidence`, of each comparison, or of all where `is_shared` divides
+    what may err by the number of queries. `rule` is one of `RULES`. "any-time" bounds
+    are narrowest at `planned`, a sum of squares. Decisions are made every `every_s`, for
+    at most so many `queries`.
+    """
+
+    general: str
+    logging: str
+    bound: str = "any-time"
+    confidence: Confidence = 0.95
+    is_shared: bool = False
+    rule: str = "closed"
+    planned: PositiveFloat = 48.0
+    every_s: PositiveFloat = 86_400.0
+    queries: Positive = 100_000
+
+
+def decision_faults(
+    decisions: Mapping[str, DecisionSettings],
+    models: Mapping[str, ModelSettings],
+    curves: Mapping[str, CurveSettings],
+) -> Iterator[Fault]:
+    """Each setting of `[decisions.NAME]` that cannot be so."""
+    for name, one in decisions.items():
+        place = f"decisions.{name}"
+        if name in models or name in curves:
+            what = "model" if name in models else "curve"
+            yield (
+                place,
+                f"{place} must have a name of its own, as lists are logged under it; "
+                f"there is a {what} {name!r}: rename one of them",
+            )
+        for option, known in (("bound", BOUNDS), ("rule", RULES)):
+            if (value := getattr(one, option)) not in known:
+                setting = f"{place}.{option}"
+                yield setting, f"{setting} must be one of {[*known]}; got {value!r}"
+        yield from _of_policies(place, one, models)
+
+
+def _of_policies(
+    place: str, one: DecisionSettings, models: Mapping[str, ModelSettings]
+) -> Iterator[Fault]:
+    for option in ("general", "logging"):
+        setting, value = f"{place}.{option}", getattr(one, option)
+        if value not in models:
+            yield (
+                setting,
+                f"{setting} must be a model, of {sorted(models)}; got {value!r}",
+            )
+        elif models[value].versions == ONLINE:
+            yield (
+                setting,
+                f"{setting} must be a model whose versions are deployed one by one, as "
+                f"what each list changes cannot be held to evidence; {value!r} learns "
+                "online: take one that is trained, or promote from it",
+            )
+    if one.general == one.logging:
+        yield (
+            f"{place}.logging",
+            f"{place}.logging must be another model than general; got {one.logging!r} "
+            "for both",
+        )

@@ -1,0 +1,74 @@
+"""Settings of decisions: what cannot be so is refused by its full name."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rankstream.configuration.decisions import BOUNDS, DecisionSettings
+from rankstream.settings import Settings, SettingsError, load_settings
+
+MODELS = (
+    "[models.general]\nfeatures = 3\nversions = 'trained'\n"
+    "[models.shop]\nfeatures = 3\nversions = 'promoted'\n"
+    "[models.online]\nfeatures = 3\n"
+    "[curves.looks]\nestimator = 'position'\n"
+)
+SECTION = "[decisions.lists]\n"
+BOTH = MODELS + SECTION + "general = 'general'\nlogging = 'shop'\n"
+
+
+def loaded(tmp_path: Path, text: str) -> Settings:
+    """The settings in a file."""
+    path = tmp_path / "shop.toml"
+    path.write_text(text)
+    return load_settings(path, {})
+
+
+def test_a_section_is_taken(tmp_path: Path) -> None:
+    """With confidence 0 and 1 too, which are bounds that say nothing or all."""
+    for confidence in (0.0, 1.0):
+        settings = loaded(tmp_path, BOTH + f"confidence = {confidence}")
+        expected = DecisionSettings(
+            general="general", logging="shop", confidence=confidence
+        )
+        assert settings.decisions == {"lists": expected}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (MODELS + SECTION + "general = 'general'", "decisions.lists.logging must be"),
+        (
+            MODELS + SECTION + "general = 'general'\nlogging = 'general'",
+            "decisions.lists.logging must be another model than general",
+        ),
+        (
+            MODELS + SECTION + "general = 'online'\nlogging = 'shop'",
+            "decisions.lists.general must be a model whose versions are deployed one",
+        ),
+        (
+            MODELS + SECTION + "general = 'general'\nlogging = 'looks'",
+            "decisions.lists.logging must be a model, of ['general', 'online', 'shop']",
+        ),
+        (BOTH + "bound = 'any'", f"decisions.lists.bound must be one of {[*BOUNDS]}"),
+        (BOTH + "rule = 'open'", "decisions.lists.rule must be one of ['closed', 'pri"),
+        (BOTH + "confidence = 1.1", "decisions.lists.confidence must be"),
+        (BOTH + "confidence = -0.1", "decisions.lists.confidence must be"),
+        (BOTH + "every_s = 0", "decisions.lists.every_s must be"),
+        (BOTH + "queries = 0", "decisions.lists.queries must be"),
+        (BOTH + "planed = 5", "decisions.lists.planed is no setting; did you mean"),
+        *(
+            (
+                MODELS + f"[decisions.{name}]\ngeneral = 'general'\nlogging = 'shop'",
+                f"decisions.{name} must have a name of its own, as lists are logged "
+                f"under it; there is a {what}",
+            )
+            for name, what in (("shop", "model"), ("looks", "curve"))
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    """With what is known, where there is a choice."""
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        loaded(tmp_path, text)

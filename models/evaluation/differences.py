@@ -102,7 +102,7 @@ def sum_differences(
     values = clicks @ weights
 
     def summed(of_list: Floats) -> Floats:
-        return np.bincount(row_of, of_list, len(came))
+        return np.asarray(np.bincount(row_of, of_list, len(came)), np.float64)
 
     return _rows_alike(came.astype(np.int64), weights, length)._replace(
         interactions=np.bincount(row_of, minlength=len(came)).astype(np.int64),

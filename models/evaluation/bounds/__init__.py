@@ -1,0 +1,1 @@
+"""Confidence bounds on the difference of two policies, a family a file."""

@@ -122,6 +122,14 @@ def list_pairs(lists: Lists) -> Int64:
     return _pairs(ListCounts(lists))
 
 
+def list_click_pairs(lists: Lists) -> Int64:
+    """Pairs of clicked places of lists, in rows that may repeat.
+
+    [n, 6]: group, item, rank, other item, other rank, count; see `GroupTables`.
+    """
+    return _click_pairs(ListCounts(lists))
+
+
 @dataclass(frozen=True)
 class ListCounts:
     """Grids of a list form; each is made when first asked for."""

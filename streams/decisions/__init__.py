@@ -1,0 +1,1 @@
+"""What is served for which query, decided from statistics."""

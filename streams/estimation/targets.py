@@ -140,14 +140,10 @@ class SnapshotTarget:
         ------
         FeaturesRefused
         """
-        if candidates.is_growing:
-            return None
-        found = self._features.of(candidates.query, [candidates.name])
+        found = self._scored(candidates)
         if found is None:
             return None
-        number = {item: i for i, item in enumerate(candidates.items)}
-        places = np.array([number[item] for item in found.items], np.int64)
-        scores = self._scores(candidates.query, found.features).astype(np.float64)
+        places, scores = found
         n_ranks = min(candidates.n_ranks, len(places))
         if not self._temperature:
             places = places[np.argsort(-scores, kind="stable")]
@@ -155,7 +151,32 @@ class SnapshotTarget:
         scores /= self._temperature
         return _placed(scores, places, len(candidates.items), n_ranks)
 
-    def _scores(self, query: str, features: Singles) -> Singles:
+    def scores(self, candidates: Candidates) -> Floats | None:
+        """Scores of the items, [n_items], before any temperature; errors as `placed`.
+
+        None where no features were logged of the set.
+        """
+        found = self._scored(candidates)
+        if found is None:
+            return None
+        places, scores = found
+        ordered = np.empty(len(places))
+        ordered[places] = scores
+        return ordered
+
+    def _scored(self, candidates: Candidates) -> tuple[np.ndarray, Floats] | None:
+        """Numbers of the items, and the score of each."""
+        if candidates.is_growing:
+            return None
+        found = self._features.of(candidates.query, [candidates.name])
+        if found is None:
+            return None
+        number = {item: i for i, item in enumerate(candidates.items)}
+        places = np.array([number[item] for item in found.items], np.int64)
+        scores = self._of_features(candidates.query, found.features)
+        return places, scores.astype(np.float64)
+
+    def _of_features(self, query: str, features: Singles) -> Singles:
         one = self._snapshot
         scaled = self._scaling.of(query, features)
         return scores_of(scaled, self._scaling.weights.weights, one.hidden, one.kind)

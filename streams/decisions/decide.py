@@ -1,0 +1,143 @@
+"""Decides, candidate set by candidate set, which of three policies is served.
+
+The policy of one query orders items by what training groups clicked; that of all
+queries, and the logging one, are declared. Selection groups alone tell which of two is
+better, so that no policy is judged by clicks that it knows.
+
+References
+----------
+Oosterhuis & de Rijke (WWW 2021); Oosterhuis (PhD thesis, 2020), section 8.3.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from models.arrays import Flags, Floats, Integers
+from models.decisions.click_sums import Differences, differences_of, estimated_values
+from models.decisions.meta_policy import Rule, chosen_policies
+from models.decisions.tied_orders import TiedOrders, expected_weights, tied_orders
+from models.evaluation.differences import DifferenceSums
+from streams.decisions.declared_policies import DeclaredPolicy
+from streams.decisions.evidence import Evidence
+
+Judgement = Callable[[DifferenceSums, Integers], Flags]
+"""Whether the first of two policies is better for sure, of each comparison: sums, and
+where the rows of each begin."""
+
+
+class Comparison(NamedTuple):
+    """Whether one policy is better than another.
+
+    Parameters
+    ----------
+    differences
+        The sums that this rests on.
+    is_better : [n_comparisons]
+        Whether it is for sure.
+    """
+
+    differences: Differences
+    is_better: Flags
+
+
+class Decisions(NamedTuple):
+    """What is served.
+
+    Parameters
+    ----------
+    chosen : [n_sets]
+        `LOGGING`, `GENERAL` or `SPECIALISED` of `models.decisions.meta_policy`.
+    orders
+        The order of the query's own policy, of each set, whether or not it is chosen.
+    over_general, over_logging
+        That policy against the other two, set by set.
+    general
+        The general policy against the logging one, all sets together.
+    is_ranked : [n_sets]
+        Whether both declared policies say something of the set; else nothing is
+        decided for it alone.
+    """
+
+    chosen: Integers
+    orders: TiedOrders
+    over_general: Comparison
+    over_logging: Comparison
+    general: Comparison
+    is_ranked: Flags
+
+
+def specialised_orders(evidence: Evidence) -> TiedOrders:
+    """The policy of each set alone: items by clicks over propensities.
+
+    Those of training groups. Items without a click are tied; behind them, tied, those
+    that no list could show, of which nothing can be known.
+    """
+    starts = evidence.sets.starts
+    values = estimated_values(evidence.policies, evidence.training, starts)
+    return tied_orders(values, starts)
+
+
+def decide(
+    evidence: Evidence,
+    general: DeclaredPolicy,
+    logging: DeclaredPolicy,
+    are_better: Judgement,
+    rule: Rule = Rule.CLOSED,
+) -> Decisions:
+    """Choose a policy for each candidate set.
+
+    Parameters
+    ----------
+    general, logging
+        pi_g and pi_0, of the sets of the evidence.
+    are_better
+        By bounds on differences, such as are chosen before the clicks come.
+    rule
+        What becomes of sets whose own policy is not better than both.
+
+    Raises
+    ------
+    ValueError
+        Where a policy came from clicks of selection groups, or from nobody knows whose,
+        or is not told for all items.
+    """
+    for policy in (general, logging):
+        policy.refuse_fitted_on(evidence.splits.selection)
+    if general.weights is None:
+        raise ValueError(
+            "the general policy must tell the weights of items; got none: only the "
+            "logging policy may be what lists were logged by"
+        )
+
+    def compared(first: Floats, second: Floats | None) -> Differences:
+        return differences_of(
+            evidence.policies, evidence.selection, evidence.sets.starts, first, second
+        )
+
+    def judged(differences: Differences) -> Comparison:
+        return Comparison(differences, are_better(differences.sums, differences.starts))
+
+    orders = specialised_orders(evidence)
+    own = expected_weights(orders, evidence.weights)
+    over_general = judged(compared(own, general.weights))
+    over_logging = judged(compared(own, logging.weights))
+    over_all = judged(compared(general.weights, logging.weights).together())
+    is_ranked = _is_told(evidence, general) & _is_told(evidence, logging)
+    chosen = chosen_policies(
+        over_general.is_better,
+        over_logging.is_better,
+        is_general_better=bool(over_all.is_better[0]),
+        rule=rule,
+    )
+    return Decisions(chosen, orders, over_general, over_logging, over_all, is_ranked)
+
+
+def _is_told(evidence: Evidence, policy: DeclaredPolicy) -> Flags:
+    """Sets of which the policy says something, [n_sets]."""
+    n_sets = len(evidence.sets.queries)
+    if policy.weights is None:
+        return np.ones(n_sets, np.bool_)
+    firsts = evidence.sets.starts[:-1]
+    return np.asarray(~np.isnan(policy.weights[firsts]))

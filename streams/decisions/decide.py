@@ -27,6 +27,21 @@ Judgement = Callable[[DifferenceSums, Integers], Flags]
 where the rows of each begin."""
 
 
+class Judgements(NamedTuple):
+    """By what it is judged whether a difference is sure, set before the clicks.
+
+    Parameters
+    ----------
+    of_each
+        Of candidate sets, each by itself.
+    of_all
+        Of all sets together, whose means differ.
+    """
+
+    of_each: Judgement
+    of_all: Judgement
+
+
 class Comparison(NamedTuple):
     """Whether one policy is better than another.
 
@@ -83,7 +98,7 @@ def decide(
     evidence: Evidence,
     general: DeclaredPolicy,
     logging: DeclaredPolicy,
-    are_better: Judgement,
+    judgements: Judgements,
     rule: Rule = Rule.CLOSED,
 ) -> Decisions:
     """Choose a policy for each candidate set.
@@ -92,8 +107,8 @@ def decide(
     ----------
     general, logging
         pi_g and pi_0, of the sets of the evidence.
-    are_better
-        By bounds on differences, such as are chosen before the clicks come.
+    judgements
+        When a policy counts as better.
     rule
         What becomes of sets whose own policy is not better than both.
 
@@ -116,14 +131,16 @@ def decide(
             evidence.policies, evidence.selection, evidence.sets.starts, first, second
         )
 
-    def judged(differences: Differences) -> Comparison:
-        return Comparison(differences, are_better(differences.sums, differences.starts))
+    def judged(differences: Differences, by: Judgement) -> Comparison:
+        is_better = by(differences.sums, differences.starts)
+        return Comparison(differences, is_better & (differences.interactions() > 0))
 
     orders = specialised_orders(evidence)
     own = expected_weights(orders, evidence.weights)
-    over_general = judged(compared(own, general.weights))
-    over_logging = judged(compared(own, logging.weights))
-    over_all = judged(compared(general.weights, logging.weights).together())
+    over_general = judged(compared(own, general.weights), judgements.of_each)
+    over_logging = judged(compared(own, logging.weights), judgements.of_each)
+    both = compared(general.weights, logging.weights)
+    over_all = judged(both.together(), judgements.of_all)
     is_ranked = _is_told(evidence, general) & _is_told(evidence, logging)
     chosen = chosen_policies(
         over_general.is_better,

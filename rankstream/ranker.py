@@ -20,6 +20,8 @@ from typing import Any
 import msgspec
 import numpy.typing as npt
 
+from rankstream.followed_decisions import FollowedDecisions
+from rankstream.followed_snapshots import FollowedSnapshots
 from rankstream.ranking.logged_sets import LoggedSets
 from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.ranking.ranked_list import Ranking
@@ -31,9 +33,8 @@ from rankstream.snapshots import (
     SnapshotError,
     SnapshotStore,
     StoreUnavailable,
-    decode_at,
-    decode_snapshot,
 )
+from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.routing import (
     normalised_query,
     route_of_query,
@@ -79,12 +80,15 @@ class Ranker:
     feature_names
         The same by name, instead of `n_features`. Snapshots of another list are
         refused, and without it those of another list than the first one's.
+    decisions
+        Name of the rule whose decisions are served, with a store; "" for none.
 
     Attributes
     ----------
     failures
-        Counts of failures by reason: those of `SnapshotError`, `unavailable`, and
-        `canary`: one that cannot be served, while the version beside it is.
+        Counts of failures by reason: those of `SnapshotError`, `unavailable`,
+        `canary`: one that cannot be served, while the version beside it is, and
+        `decisions`: those that cannot be, while the last good ones are.
     trouble
         What was wrong at the last look, while the last good one is served; else empty.
     candidates_left_out
@@ -99,19 +103,19 @@ class Ranker:
         source: Callable[[], bytes | None] | None = None,
         n_features: int | None = None,
         feature_names: Sequence[str] | None = None,
+        decisions: str = "",
     ) -> None:
-        if (store is None) == (source is None):
-            raise ValueError("a ranker must have a store or a source, and not both")
+        self._snapshots = FollowedSnapshots(model, store, source)
+        self._decisions: FollowedDecisions | None = None
+        if decisions:
+            self._decisions = FollowedDecisions(store, decisions, model)
         self.model = model
         self.failures: dict[str, int] = {}
         self.trouble = ""
         self._store = store
-        self._source = source
         self.candidates_left_out = 0
         self._logged = LoggedSets()
         self._taken = TakenVersions(model, n_features, feature_names)
-        self._given: bytes | None = None
-        self._known: bytes | None = None
         self._heard_s = float("-inf")
         self._taking = threading.Lock()
         self._is_cut_off = False
@@ -135,6 +139,13 @@ class Ranker:
         """The tag of the canary in force, which names its stage; empty of none."""
         serving = self._taken.serving
         return serving.canary.tag if serving and serving.canary else ""
+
+    @property
+    def rewrite(self) -> int:
+        """The number of the rewrite whose decisions are in force; 0 of none."""
+        serving = self._taken.serving
+        decided = serving.decided if serving else None
+        return decided.manifest.number if decided else 0
 
     @property
     def snapshot(self) -> Snapshot:
@@ -176,19 +187,23 @@ class Ranker:
         """
         with self._taking:
             self._look()
+            self._look_at_decisions()
         if self._served is None:
             raise self._without()
 
     def refresh(self) -> bool:
         """Look for a newer snapshot; True if one was taken. Never raises for Redis."""
+        is_taken = False
         with self._taking:
             try:
-                return self._look()
-            except SnapshotError as error:
-                self._failed(error.reason, error)
+                try:
+                    is_taken = self._look()
+                except SnapshotError as error:
+                    self._failed(error.reason, error)
+                self._look_at_decisions()
             except StoreUnavailable as error:
                 self._failed("unavailable", error)
-        return False
+        return is_taken
 
     def follow(self) -> None:
         """Take newer snapshots in a thread of its own, until `close`."""
@@ -214,7 +229,7 @@ class Ranker:
         if self._follower is not None:
             self._follower.join(timeout=5.0)
 
-    def rank(
+    def rank(  # noqa: PLR0913  all that a list follows from
         self,
         features: npt.ArrayLike,
         *,
@@ -223,6 +238,8 @@ class Ranker:
         seed: int | None = None,
         multileaving: Multileaving = ONE_CANDIDATE,
         session: str | None = None,
+        query_id: str | None = None,
+        items: Sequence[str] | None = None,
     ) -> Ranking:
         """Rank the candidates of one query.
 
@@ -243,21 +260,29 @@ class Ranker:
         session
             Whose list it is. While a canary goes out it decides which version makes the
             list; without one that is the version which all others are served.
+        query_id, items
+            The query, and the ids of the candidates in the order of the features: what
+            decisions are looked up by. A list that was decided is `deterministic`, or
+            `logged` where items are tied, whatever the policy.
 
         Raises
         ------
         NoSnapshot
             Before the first snapshot.
         ValueError
-            Where features do not fit the model, or are not finite.
+            Where features do not fit the model, or are not finite, or decisions are
+            served and could not be looked up.
         """
         serving = self._taken.serving
         if serving is None:
             raise self._without()
-        served, tag = serving.of(session)
+        if self._decisions is not None:
+            self._decisions.check_call(policy, query_id, items)
+        served, tag, intervention, decided = serving.maker(session, query_id, items)
         return served.rank(
             features, cutoff=cutoff, policy=policy, seed=seed,
             multileaving=multileaving, session=session or "", canary=tag,
+            intervention=intervention, decided=decided,
         )  # fmt: skip
 
     def query_event(
@@ -299,21 +324,13 @@ class Ranker:
             ranking.raw is not None
             and self._logged.is_due(query_id, items, ranking.features_hash, at_ms)
         )
-        event = {
-            "impression_id": impression_id,
-            "query_id": query_id,
-            "at_ms": at_ms,
-            **ranking.logged(items, log_candidates=is_due),
-            **fields,
-        }
-        packed = _to_json(event)
-        if is_due and not log_candidates and len(packed) > ROOM_BYTES:
+        named = {"impression_id": impression_id, "query_id": query_id, "at_ms": at_ms}
+        event = ranking.event(named, items, fields, log_candidates=is_due)
+        if is_due and not log_candidates and len(event) > ROOM_BYTES:
             # The list counts without them; an event that is too large counts nowhere.
             self.candidates_left_out += 1
-            for name in ("candidate_features", "features_hash"):
-                event.pop(name, None)
-            packed = _to_json(event)
-        return packed
+            event = ranking.event(named, items, fields, log_candidates=False)
+        return event
 
     @staticmethod
     def impression_id(unique: str, query_id: str) -> str:
@@ -326,37 +343,22 @@ class Ranker:
         return _to_json({"impression_id": impression_id, "at_ms": at_ms, **fields})
 
     def _look(self) -> bool:
-        snapshot, canary = self._newest()
+        snapshot, canary = self._snapshots.newest(self._taken)
         self._heard_s, self._is_cut_off = time.monotonic(), False
         is_taken, trouble = self._taken.take(snapshot, canary)
-        self._known, self.trouble = self._given, ""
+        self._snapshots.took()
+        self.trouble = ""
         if trouble is not None:
             self._failed(trouble.reason, trouble)
         return is_taken
 
-    def _newest(self) -> tuple[Snapshot | None, bytes | None]:
-        """A verified snapshot and a canary's record, where there may be news."""
-        if self._store is not None:
-            known = self._taken.known_canary
-            answer = self._store.newest(self.model, self.pointer, known)
-            if answer is None and self._served is not None:
-                raise SnapshotError(
-                    "emptied",
-                    f"Redis must hold {self.model!r}; it holds none any more",
-                )
-            if answer is None:
-                return None, None
-            pointer, envelope, canary = answer
-            if envelope is None:
-                return None, canary
-            return decode_at(envelope, self.model, pointer), canary
-        self._given = given = self._source() if self._source else None
-        if given is None or given is self._known:
-            return None, None
-        snapshot = decode_snapshot(given)
-        if snapshot.model != self.model:
-            raise SnapshotError("model", f"got a snapshot of {snapshot.model!r}")
-        return snapshot, None
+    def _look_at_decisions(self) -> None:
+        if self._decisions is None:
+            return
+        try:
+            self._decisions.look(self._taken)
+        except DecisionError as error:
+            self._failed("decisions", error)
 
     @property
     def _served(self) -> ServedModel | None:

@@ -21,7 +21,7 @@ pointer, envelope and canary together, without the bytes that they have.
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from rankstream.redis_connection import RedisConnection
+from rankstream.decision_store import DecisionStore
 from rankstream.redis_scripts import (
     BATCH_BYTES,
     CURRENT,
@@ -86,7 +86,7 @@ __all__ = [
 ]
 
 
-class SnapshotStore(RedisConnection):
+class SnapshotStore(DecisionStore):
     """Snapshots of a namespace in one Redis.
 
     Safe to use from several threads.

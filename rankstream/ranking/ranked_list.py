@@ -12,6 +12,8 @@ from rankstream.ranking.multileaving import Multileaved
 
 Floats = npt.NDArray[np.float32]
 
+_to_json = msgspec.json.Encoder().encode
+
 
 class Ranking(msgspec.Struct, frozen=True):
     """A list, and what has to be logged about how it came to be.
@@ -23,6 +25,8 @@ class Ranking(msgspec.Struct, frozen=True):
     the features as they were given, of the list with the hash `features_hash`, where
     the model has them logged. `session` is whose list it is, where that was said;
     `canary` then names the stage of the canary in force, whichever version it is by.
+    `exposures` [n_documents, n_ranks] are probabilities of ranks where the policy does
+    not tell them. Scores say nothing of a list that was decided, and are not logged.
     """
 
     order: npt.NDArray[np.int64]
@@ -38,6 +42,8 @@ class Ranking(msgspec.Struct, frozen=True):
     features_hash: bytes = b""
     session: str = ""
     canary: str = ""
+    exposures: Floats | None = None
+    is_decided: bool = False
 
     def check_event(self, items: Sequence[str], fields: Mapping[str, Any]) -> None:
         """Refuse what an event of this list cannot say.
@@ -60,24 +66,38 @@ class Ranking(msgspec.Struct, frozen=True):
                 f"{session!r} for {self.session!r}: give it to `rank` alone"
             )
 
-    def logged(self, items: Sequence[str], *, log_candidates: bool) -> dict[str, Any]:
-        """Fields of the query event that say how the list came to be."""
-        fields = {
+    def event(
+        self,
+        head: dict[str, Any],
+        items: Sequence[str],
+        fields: Mapping[str, Any],
+        *,
+        log_candidates: bool,
+    ) -> bytes:
+        """The query event: its head, how the list came to be, and further fields."""
+        logged = self._logged(items, log_candidates=log_candidates)
+        return _to_json({**head, **logged, **fields})
+
+    def _logged(self, items: Sequence[str], *, log_candidates: bool) -> dict[str, Any]:
+        fields: dict[str, Any] = {
             "model": self.model,
             "version": self.version,
             "seed": self.seed,
             "policy": self.policy,
             "shown": [items[row] for row in self.order],
             "candidates": list(items),
-            "scores": _base64(self.scores),
             "features": _base64(self.features[self.order]),
         }
-        if self.session:
-            fields["session"] = self.session
-        if self.canary:
-            fields["canary"] = self.canary
-        if self.intervention:
-            fields["intervention"] = self.intervention
+        if not self.is_decided:
+            fields["scores"] = _base64(self.scores)
+        if self.exposures is not None:
+            fields["exposures"] = _base64(self.exposures)
+        names = {
+            "session": self.session,
+            "canary": self.canary,
+            "intervention": self.intervention,
+        }
+        fields |= {field: name for field, name in names.items() if name}
         if log_candidates and self.raw is not None:
             fields["candidate_features"] = _base64(self.raw)
             fields["features_hash"] = self.features_hash.hex()

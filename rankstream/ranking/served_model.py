@@ -10,6 +10,7 @@ from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.ranking.multileaving import Multileaved, Multileaving, compare
 from rankstream.ranking.ranked_list import Ranking
 from rankstream.ranking.scoring import draw_list, normalised, scores_of, shifted
+from rankstream.ranking.tied_list import TiedList
 from rankstream.wire.envelope import Pointer, Snapshot
 
 Floats = npt.NDArray[np.float32]
@@ -33,6 +34,8 @@ class ServedModel(NamedTuple):
         multileaving: Multileaving,
         session: str = "",
         canary: str = "",
+        intervention: str | None = None,
+        decided: TiedList | None = None,
     ) -> Ranking:
         """Rank the candidates of one query; see `rankstream.ranker.Ranker.rank`.
 
@@ -41,11 +44,16 @@ class ServedModel(NamedTuple):
         features : [n_documents, n_features]
         session, canary
             To be logged: whose list it is, and the tag of the canary in force.
+        intervention
+            To be logged instead of the version's own.
+        decided
+            The list is drawn by it, whatever the policy; scores count for nothing.
 
         Raises
         ------
         ValueError
-            Where features do not fit the model, or are not finite.
+            Where features do not fit the model, or are not finite, or others are
+            decided on.
         """
         snapshot, weights = self.snapshot, self.checked.weights
         raw = self._checked_features(features)
@@ -60,7 +68,11 @@ class ServedModel(NamedTuple):
             )
         drawn = secrets.randbits(63) if seed is None else seed
         made: Multileaved | None = None
-        if policy == "multileave":
+        exposures: Floats | None = None
+        if decided is not None:
+            _check_decided(decided, len(scores))
+            order, policy, exposures = decided.drawn(cutoff=cutoff, seed=drawn)
+        elif policy == "multileave":
             made = compare(
                 scaled, weights, snapshot.hidden, snapshot.kind,
                 settings=multileaving, cutoff=cutoff, seed=drawn,
@@ -70,9 +82,9 @@ class ServedModel(NamedTuple):
             order = draw_list(scores, cutoff=cutoff, policy=policy, seed=drawn)
         return Ranking(
             order, scores, scaled, policy, drawn, snapshot.model, snapshot.version,
-            made, snapshot.intervention,
+            made, snapshot.intervention if intervention is None else intervention,
             raw if snapshot.log_candidates else None, snapshot.features_hash,
-            session, canary,
+            session, canary, exposures, decided is not None,
         )  # fmt: skip
 
     def _checked_features(self, features: npt.ArrayLike) -> Floats:
@@ -93,3 +105,11 @@ class ServedModel(NamedTuple):
                 f"{model!r}; got {got}: leave the document out, or give it a number"
             )
         return values
+
+
+def _check_decided(decided: TiedList, n_documents: int) -> None:
+    if len(decided.rows) != n_documents:
+        raise ValueError(
+            "items must name every document; got "
+            f"{len(decided.rows)} for {n_documents} documents"
+        )

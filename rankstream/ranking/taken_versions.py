@@ -1,13 +1,17 @@
-"""What a ranker serves: the version that is served, and the canary beside it."""
+"""What a ranker serves: a version, the canary beside it, and decisions on top."""
 
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from rankstream.ranking.checked_weights import GivenFeatures, checked_weights
+from rankstream.ranking.decided import Decided
 from rankstream.ranking.served_model import ServedModel
+from rankstream.ranking.tied_list import TiedList
 from rankstream.wire.canaries import is_in_canary
 from rankstream.wire.canary_snapshots import KnownCanary, opened_canary
+from rankstream.wire.decision_shards import DecisionError, DecisionShard
+from rankstream.wire.decisions import Manifest, default_snapshot
 from rankstream.wire.envelope import (
     Snapshot,
     SnapshotError,
@@ -25,18 +29,53 @@ class ServedCanary(NamedTuple):
     tag: str
 
 
+class Maker(NamedTuple):
+    """What makes one list, and what the list logs.
+
+    `intervention` is None where the version's own name is logged.
+    """
+
+    served: ServedModel
+    tag: str
+    intervention: str | None = None
+    decided: TiedList | None = None
+
+
 class Serving(NamedTuple):
-    """What is served, replaced as one: no list mixes two moments."""
+    """What is served, replaced as one: no list mixes two moments.
+
+    `decided` is None where no decisions are in force.
+    """
 
     served: ServedModel
     canary: ServedCanary | None
+    decided: Decided | None = None
+
+    def maker(
+        self, session: str | None, query_id: str | None, items: Sequence[str] | None
+    ) -> Maker:
+        """What makes the list of a session for a query and its candidates.
+
+        A canary in force wins: both of its arms are plain versions, or it would compare
+        decisions as well.
+        """
+        served, tag = self.of(session)
+        decided = self.decided
+        if decided is None or tag or query_id is None or items is None:
+            return Maker(served, tag)
+        return Maker(
+            decided.default or served,
+            tag,
+            decided.manifest.intervention,
+            decided.list_of(query_id, items),
+        )
 
     def of(self, session: str | None) -> tuple[ServedModel, str]:
         """What a session is served, and the tag of the canary in force, if any.
 
         Whose session is not known gets what is served, and no tag: no arm has its list.
         """
-        served, canary = self
+        served, canary = self.served, self.canary
         if canary is None or not session:
             return served, ""
         if is_in_canary(session, canary.intervention, canary.share):
@@ -75,6 +114,7 @@ class TakenVersions:
             names = list(feature_names)
             self._features = GivenFeatures(len(names), features_hash(names))
         self.serving: Serving | None = None
+        self._rewrite: Decided | None = None
         self.known_canary = KnownCanary()
 
     def take(
@@ -94,7 +134,7 @@ class TakenVersions:
         SnapshotError
             Where the snapshot cannot be served; then nothing was taken.
         """
-        served, kept = self.serving or (None, None)
+        served, kept, _ = self.serving or (None, None, None)
         is_newer = snapshot is not None and (
             served is None or pointer_of(snapshot) > served.pointer
         )
@@ -110,16 +150,58 @@ class TakenVersions:
                 kept, known = self._canary(canary, served)
             except SnapshotError as error:
                 trouble = error
-        self.serving, self.known_canary = Serving(served, kept), known
+        self.serving = Serving(served, kept, self._in_force(served))
+        self.known_canary = known
         return is_newer, trouble
+
+    def take_decisions(
+        self, manifest: Manifest, shards: Sequence[DecisionShard]
+    ) -> None:
+        """Serve a rewrite from now on, as far as it stands on what is served.
+
+        Parameters
+        ----------
+        shards
+            All of them, by number.
+
+        Raises
+        ------
+        DecisionError
+            Where its default cannot be served; then nothing was taken.
+        """
+        if self.serving is None:
+            return
+        served, canary, _ = self.serving
+        snapshot, default = default_snapshot(manifest), None
+        if snapshot is not None:
+            try:
+                default = _served(snapshot, _features_of(served))
+            except SnapshotError as error:
+                raise DecisionError(
+                    f"the default of rewrite {manifest.number} of {manifest.name!r} "
+                    f"must be served by what is there; {manifest.default!r} cannot: "
+                    f"{error}"
+                ) from error
+        self._rewrite = Decided(manifest, shards, default)
+        self.serving = Serving(served, canary, self._in_force(served))
+
+    def _in_force(self, served: ServedModel) -> Decided | None:
+        """The last rewrite, unless it was withdrawn or stands on another epoch.
+
+        So a rollback is one at once, and takes the decisions along.
+        """
+        rewrite = self._rewrite
+        if rewrite is None or not rewrite.manifest.intervention:
+            return None
+        is_same = rewrite.manifest.pointer.epoch == served.pointer.epoch
+        return rewrite if is_same else None
 
     def _canary(
         self, value: bytes, served: ServedModel
     ) -> tuple[ServedCanary, KnownCanary]:
         canary, snapshot, known = opened_canary(value, self._model)
-        given = GivenFeatures(served.snapshot.n_features, served.snapshot.features_hash)
         try:
-            made = _served(snapshot, given)
+            made = _served(snapshot, _features_of(served))
         except SnapshotError as error:
             raise SnapshotError(
                 "canary",
@@ -135,9 +217,12 @@ class TakenVersions:
         wanted = self._features
         if self.serving is not None and (wanted is None or wanted.list_hash is None):
             # The service gives what the first snapshot needed.
-            first = self.serving.served.snapshot
-            wanted = GivenFeatures(first.n_features, first.features_hash)
+            wanted = _features_of(self.serving.served)
         return wanted
+
+
+def _features_of(served: ServedModel) -> GivenFeatures:
+    return GivenFeatures(served.snapshot.n_features, served.snapshot.features_hash)
 
 
 def _served(snapshot: Snapshot, wanted: GivenFeatures | None) -> ServedModel:

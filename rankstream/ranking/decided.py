@@ -1,0 +1,45 @@
+"""Decisions as a service looks them up, and the lists that they make."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rankstream.ranking.served_model import ServedModel
+from rankstream.ranking.tied_list import TiedList
+from rankstream.wire.decision_shards import (
+    DecisionShard,
+    hash_of_items,
+    shard_number,
+)
+from rankstream.wire.decisions import Manifest
+from rankstream.wire.routing import normalised_query, route_of_query
+
+
+class Decided(NamedTuple):
+    """One rewrite as it is served, as one: no list mixes two.
+
+    `shards` [256]. `default` serves queries without a decision; None where that is what
+    is served without the rule.
+    """
+
+    manifest: Manifest
+    shards: Sequence[DecisionShard]
+    default: ServedModel | None
+
+    def list_of(self, query_id: str, items: Sequence[str]) -> TiedList | None:
+        """What is decided; None for another query, or another set of candidates.
+
+        Parameters
+        ----------
+        items : [n_documents]
+            Ids of the candidates, in any order.
+        """
+        route = route_of_query(normalised_query(query_id))
+        shard = self.shards[shard_number(route)]
+        row = shard.row(route)
+        if row < 0:
+            return None
+        places = sorted(range(len(items)), key=items.__getitem__)
+        found = shard.order(row, hash_of_items([items[place] for place in places]))
+        if found is None:
+            return None
+        return TiedList([places[number] for number in found.order], found.ties)

@@ -1,0 +1,277 @@
+"""Shards of decisions: what rankers look up, as bytes that never change.
+
+A rewrite has 256 of them, one for each first byte of a query's route. A shard is named
+by its digest, so one that stays as it was is written and fetched once. Little-endian:
+
+    magic (4) | schema (2) | n_entries (4) | routes (8 each, ascending) |
+    hashes of candidate sets (8 each) | ends of bodies (4 each) | bodies
+
+    body   n_items (2) | order | first and last place of each tie, from 0
+
+Numbers of a body take a byte up to 256 items, else two. A query is found without its
+candidates, which are hashed only where it is there.
+"""
+
+import hashlib
+import struct
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import msgspec
+
+MAGIC = b"RSDS"
+SCHEMA = 1
+N_SHARDS = 256
+DIGEST_BYTES = 16
+MOST_ITEMS = 65_535
+"""Candidates of a decision, at most."""
+
+_HEADER = struct.Struct("<4sHI")
+_COUNT = struct.Struct("<H")
+_WIDEST_OF_BYTES = 256
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class DecisionError(ValueError):
+    """Decisions are not what they should be.
+
+    Operator action: `rankstream decisions list`; rankers keep the last good ones.
+    """
+
+
+class TiedOrder(NamedTuple):
+    """An order of candidates, and which of them are tied.
+
+    `order` [n_items] are numbers in the sorted set, best first. `ties` are first and
+    last place of each block of several, from 0: each order of its items is as good.
+    """
+
+    order: Sequence[int]
+    ties: Sequence[tuple[int, int]]
+
+
+class Entry(NamedTuple):
+    """One decision as a shard holds it."""
+
+    route: int
+    items_hash: int
+    body: bytes
+
+
+class DecisionShard(NamedTuple):
+    """A shard, verified: look up by route, then by the hash of the candidates.
+
+    `routes`, `hashes` and `ends` [n_entries].
+    """
+
+    routes: "array[int]"
+    hashes: "array[int]"
+    ends: "array[int]"
+    bodies: bytes
+
+    def row(self, route: int) -> int:
+        """The first entry of a query; -1 where it has none."""
+        at = bisect_left(self.routes, route)
+        return at if at < len(self.routes) and self.routes[at] == route else -1
+
+    def order(self, row: int, items_hash: int) -> TiedOrder | None:
+        """What is decided for a candidate set; None for another one.
+
+        Parameters
+        ----------
+        row
+            The first entry of the query.
+        """
+        route = self.routes[row]
+        while row < len(self.routes) and self.routes[row] == route:
+            if self.hashes[row] == items_hash:
+                start = self.ends[row - 1] if row else 0
+                return unpack_order(self.bodies[start : self.ends[row]])
+            row += 1
+        return None
+
+
+EMPTY_SHARD = DecisionShard(array("Q"), array("Q"), array("I"), b"")
+
+
+def shard_number(route: int) -> int:
+    """Which shard has a route of 64 bits."""
+    return route >> 56
+
+
+def hash_of_items(items: Sequence[str]) -> int:
+    """By what a candidate set is known; `items` must be sorted."""
+    # Ids may have any character, so none of them can part them.
+    packed = hashlib.blake2b(_encode(items), digest_size=8).digest()
+    return int.from_bytes(packed, "little")
+
+
+def digest_of(shard: bytes) -> bytes:
+    """The name of a shard; empty of one without entries, which lies nowhere."""
+    if not shard:
+        return b""
+    return hashlib.blake2b(shard, digest_size=DIGEST_BYTES).digest()
+
+
+def pack_order(order: Sequence[int], blocks: Sequence[int]) -> bytes:
+    """The body of an entry.
+
+    Parameters
+    ----------
+    order : [n_items]
+        Numbers in the sorted set, best first: a permutation of 0, 1, ...
+    blocks : [n_blocks]
+        Sizes of the blocks of tied items, in that order; 1 where an item is alone.
+
+    Raises
+    ------
+    DecisionError
+        Where they are no order of items in blocks.
+    """
+    n = len(order)
+    if not 0 < n <= MOST_ITEMS or sorted(order) != list(range(n)):
+        raise DecisionError(
+            f"an order must have the numbers from 0 on, each once, of 1 to "
+            f"{MOST_ITEMS:,} items; got {n}: {list(order)[:10]}"
+        )
+    if min(blocks, default=0) < 1 or sum(blocks) != n:
+        raise DecisionError(
+            f"blocks must be of 1 item or more each, and of {n} together; "
+            f"got {list(blocks)[:10]}"
+        )
+    bounds = pairwise(accumulate(blocks, initial=0))
+    ties = [at for start, end in bounds if end - start > 1 for at in (start, end - 1)]
+    return _COUNT.pack(n) + _numbers([*order, *ties], n)
+
+
+def unpack_order(body: bytes) -> TiedOrder:
+    """What `pack_order` made."""
+    (n,) = _COUNT.unpack_from(body)
+    numbers: Sequence[int] = body[_COUNT.size :]
+    if n > _WIDEST_OF_BYTES:
+        numbers = _array("H", body[_COUNT.size :])
+    ties = numbers[n:]
+    return TiedOrder(numbers[:n], list(zip(ties[::2], ties[1::2], strict=True)))
+
+
+def pack_shard(entries: Iterable[Entry]) -> bytes:
+    """The same entries give the same bytes, in whatever order; empty where none are.
+
+    Raises
+    ------
+    DecisionError
+        Where two are of one query and candidate set.
+    """
+    rows = sorted(entries)
+    if not rows:
+        return b""
+    if any(one[:2] == other[:2] for one, other in pairwise(rows)):
+        raise DecisionError("a shard must hold a query and candidate set once")
+    ends = accumulate(len(each.body) for each in rows)
+    return b"".join(
+        (
+            _HEADER.pack(MAGIC, SCHEMA, len(rows)),
+            _bytes("Q", (each.route for each in rows)),
+            _bytes("Q", (each.items_hash for each in rows)),
+            _bytes("I", ends),
+            *(each.body for each in rows),
+        )
+    )
+
+
+def pack_shards(entries: Iterable[Entry]) -> list[bytes]:
+    """All shards of a rewrite, by number.
+
+    Raises
+    ------
+    DecisionError
+        As `pack_shard`.
+    """
+    shards: list[list[Entry]] = [[] for _ in range(N_SHARDS)]
+    for each in entries:
+        shards[shard_number(each.route)].append(each)
+    return [pack_shard(each) for each in shards]
+
+
+def load_shard(packed: bytes, digest: bytes) -> DecisionShard:
+    """The shard of a digest, verified.
+
+    Raises
+    ------
+    DecisionError
+        Where the bytes are others, or a later release wrote them.
+    """
+    if digest_of(packed) != digest:
+        got = f"{len(packed)} others" if packed else "none"
+        raise DecisionError(
+            f"shard {digest.hex()} must be the bytes of its digest; got {got}"
+        )
+    if not packed:
+        return EMPTY_SHARD
+    magic, schema, n = _HEADER.unpack_from(packed.ljust(_HEADER.size, b"\0"))
+    if (magic, schema) != (MAGIC, SCHEMA):
+        raise DecisionError(
+            f"shard {digest.hex()} must begin with {MAGIC!r} and schema {SCHEMA}; got "
+            f"{magic!r} and {schema}: run the release that wrote it"
+        )
+    bounds = list(accumulate((8 * n, 8 * n, 4 * n), initial=_HEADER.size))
+    if len(packed) < bounds[-1]:
+        raise _malformed(digest)
+    routes, hashes, ends = (
+        _array(kind, packed[start:end])
+        for kind, (start, end) in zip("QQI", pairwise(bounds), strict=True)
+    )
+    shard = DecisionShard(routes, hashes, ends, packed[bounds[-1] :])
+    if not _is_whole(shard):
+        raise _malformed(digest)
+    return shard
+
+
+def _is_whole(shard: DecisionShard) -> bool:
+    """Whether no look-up can fail, as one in a service must not."""
+    ends = [0, *shard.ends]
+    if ends != sorted(ends) or ends[-1] != len(shard.bodies):
+        return False
+    if list(shard.routes) != sorted(shard.routes):
+        return False
+    try:
+        for start, end in pairwise(ends):
+            order, ties = unpack_order(shard.bodies[start:end])
+            n = len(order)
+            if not n or len(set(order)) < n or max(order) >= n:
+                return False
+            places = [-1, *(place for tie in ties for place in tie), n]
+            if any(here >= there for here, there in pairwise(places)):
+                return False
+    except (struct.error, ValueError):
+        return False
+    return True
+
+
+def _malformed(digest: bytes) -> DecisionError:
+    return DecisionError(
+        f"shard {digest.hex()} must hold as many whole entries as it says; it does not"
+    )
+
+
+def _numbers(values: Iterable[int], n_items: int) -> bytes:
+    return bytes(values) if n_items <= _WIDEST_OF_BYTES else _bytes("H", values)
+
+
+def _bytes(kind: str, values: Iterable[int]) -> bytes:
+    numbers = array(kind, values)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _array(kind: str, packed: bytes) -> "array[int]":
+    numbers = array(kind, packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -6,6 +6,7 @@ from rankstream.wire.topics import (
     CANDIDATES,
     CLICKS,
     COMPACTED,
+    DECISIONS,
     EVALUATIONS,
     EVENTS,
     EXPERIMENTS,
@@ -49,4 +50,5 @@ TOPICS = (
     TopicRow(EVALUATIONS, "", KEPT | FORTNIGHT),
     TopicRow(EXPERIMENTS, "", COMPACTED),
     TopicRow(TRAINING, "", COMPACTED),
+    TopicRow(DECISIONS, "", COMPACTED),
 )

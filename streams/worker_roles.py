@@ -12,6 +12,7 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import (
     CANDIDATES,
     CLICKS,
+    DECISIONS,
     EVALUATIONS,
     EXPERIMENTS,
     PREFERENCES,
@@ -117,10 +118,10 @@ ROLES = {
         Role("learn", "models", 2, loads=_STAGES_LOAD),
         Role(
             "publish",
-            "snapshots and experiments to Redis",
+            "snapshots, experiments and decisions to Redis",
             3,
             _publish,
-            (SNAPSHOTS, EXPERIMENTS),
+            (SNAPSHOTS, EXPERIMENTS, DECISIONS),
         ),
         Role(
             "evaluate",

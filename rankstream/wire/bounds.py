@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from rankstream.wire.topics import (
     CANDIDATES,
     CLICKS,
+    DECISIONS,
     EVALUATIONS,
     EVENTS,
     EXPERIMENTS,
@@ -96,6 +97,7 @@ LARGEST = {
     SNAPSHOTS: MAX_RECORD_BYTES - WIRE_BYTES,
     EXPERIMENTS: MIB,
     TRAINING: MAX_RECORD_BYTES - WIRE_BYTES,
+    DECISIONS: MAX_RECORD_BYTES - WIRE_BYTES,
 }
 """The largest record of each topic that we write.
 

@@ -151,12 +151,8 @@ def pack_order(order: Sequence[int], blocks: Sequence[int]) -> bytes:
 
 def unpack_order(body: bytes) -> TiedOrder:
     """What `pack_order` made."""
-    (n,) = _COUNT.unpack_from(body)
-    numbers: Sequence[int] = body[_COUNT.size :]
-    if n > _WIDEST_OF_BYTES:
-        numbers = _array("H", body[_COUNT.size :])
-    ties = numbers[n:]
-    return TiedOrder(numbers[:n], list(zip(ties[::2], ties[1::2], strict=True)))
+    order, places = _parts(body)
+    return TiedOrder(order, list(zip(places[::2], places[1::2], strict=True)))
 
 
 def pack_shard(entries: Iterable[Entry]) -> bytes:
@@ -239,18 +235,33 @@ def _is_whole(shard: DecisionShard) -> bool:
         return False
     if list(shard.routes) != sorted(shard.routes):
         return False
-    try:
-        for start, end in pairwise(ends):
-            order, ties = unpack_order(shard.bodies[start:end])
-            n = len(order)
-            if not n or len(set(order)) < n or max(order) >= n:
-                return False
-            places = [-1, *(place for tie in ties for place in tie), n]
-            if any(here >= there for here, there in pairwise(places)):
-                return False
-    except (struct.error, ValueError):
+    bounds = pairwise(ends)
+    return all(_is_order(shard.bodies[start:end]) for start, end in bounds)
+
+
+def _is_order(body: bytes) -> bool:
+    if len(body) <= _COUNT.size:
         return False
-    return True
+    (n,) = _COUNT.unpack_from(body)
+    width = 1 if n <= _WIDEST_OF_BYTES else 2
+    n_numbers, rest = divmod(len(body) - _COUNT.size, width)
+    if rest or n_numbers < n or (n_numbers - n) % 2:
+        return False
+    order, places = _parts(body)
+    if len(set(order)) < n or max(order) >= n:
+        return False
+    # Two places a tie, and no tie within another: they only rise.
+    ends = (*places, n)
+    return all(here < there for here, there in pairwise(ends))
+
+
+def _parts(body: bytes) -> tuple[Sequence[int], Sequence[int]]:
+    """An order, and first and last places of its ties, one behind the other."""
+    (n,) = _COUNT.unpack_from(body)
+    numbers: Sequence[int] = body[_COUNT.size :]
+    if n > _WIDEST_OF_BYTES:
+        numbers = _array("H", body[_COUNT.size :])
+    return numbers[:n], numbers[n:]
 
 
 def _malformed(digest: bytes) -> DecisionError:

@@ -82,6 +82,7 @@ EXPERIMENTS = "experiments"
 LATE = "late"
 CANDIDATES = "candidates"
 TRAINING = "training"
+DECISIONS = "decisions"
 
 
 def dead_letters(topic: str) -> str:

@@ -1,4 +1,4 @@
-"""Committed snapshots and experiments from their topics into Redis, for services.
+"""Committed snapshots, experiments and decisions from their topics into Redis.
 
 Redis is a copy: what it lost, or what was changed there, is written again.
 """
@@ -9,10 +9,11 @@ import time
 
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, StoreUnavailable, store_of
-from rankstream.wire.topics import EXPERIMENTS, SNAPSHOTS, full_name
+from rankstream.wire.topics import DECISIONS, EXPERIMENTS, SNAPSHOTS, full_name
 from streams.kafka.committed_reader import CommittedBatch, CompactedView
 from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
+from streams.redis_copies.decision_copy import DecisionCopy
 from streams.redis_copies.experiment_copy import ExperimentCopy
 from streams.redis_copies.snapshot_copy import SnapshotCopy
 
@@ -21,7 +22,7 @@ CHECK_S = 1.0
 
 
 class Publisher:
-    """Takes records of both topics, and writes what is new to Redis.
+    """Takes records of its topics, and writes what is new to Redis.
 
     Redis is spoken to in a thread, all else belongs to one event loop.
 
@@ -44,8 +45,10 @@ class Publisher:
         self.wrote_s: float | None = None
         self.snapshots = SnapshotCopy(store, keep=keep)
         self.experiments = ExperimentCopy(store)
+        self.decisions = DecisionCopy(store)
         self._of_snapshots = FollowedPartition(full_name(namespace, SNAPSHOTS))
         self._of_experiments = FollowedPartition(full_name(namespace, EXPERIMENTS))
+        self._of_decisions = FollowedPartition(full_name(namespace, DECISIONS))
         self._view = CompactedView()
         self._news = asyncio.Event()
         self._checked_s = float("-inf")
@@ -54,12 +57,14 @@ class Publisher:
     @property
     def sources(self) -> list[FollowedPartition]:
         """What to read."""
-        return [self._of_snapshots, self._of_experiments]
+        return [self._of_snapshots, self._of_experiments, self._of_decisions]
 
     def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Take what was read; never raises for what it holds."""
         if source == self._of_experiments:
             self._take_experiments(batch)
+        elif source == self._of_decisions:
+            self._take_decisions(batch)
         else:
             self._take_snapshots(batch)
 
@@ -88,6 +93,7 @@ class Publisher:
         return {
             **self.snapshots.counters(),
             **self.experiments.counters(),
+            **self.decisions.counters(),
             "publish_failures": self._n_failures,
         }
 
@@ -111,10 +117,24 @@ class Publisher:
         if batch.is_settled:
             self.experiments.settle()
 
+    def _take_decisions(self, batch: CommittedBatch) -> None:
+        if batch.is_first:
+            self.decisions.begin_anew()
+        is_news = [self.decisions.take(key, value) for key, value in batch.records]
+        if batch.at_end:
+            is_news.append(self.decisions.finish())
+        if any(is_news):
+            # They are written by looking at what Redis has.
+            self._checked_s = float("-inf")
+            self._news.set()
+        if batch.is_settled:
+            self.decisions.settle()
+
     async def _check(self) -> None:
         models = self.snapshots.models()
         self.snapshots.compare(await asyncio.to_thread(self.snapshots.look, models))
         self.experiments.compare(await asyncio.to_thread(self.experiments.look))
+        self.decisions.compare(await asyncio.to_thread(self.decisions.look))
 
     async def _push(self) -> None:
         refused: StoreUnavailable | None = None
@@ -133,14 +153,20 @@ class Publisher:
         if records:
             await asyncio.to_thread(self.experiments.write, records)
             self.experiments.wrote(records)
+        await self._push_decisions()
         if refused is not None:
             raise refused
+
+    async def _push_decisions(self) -> None:
+        for each in self.decisions.work():
+            outcome = await asyncio.to_thread(self.decisions.write, each)
+            self.decisions.wrote(each, outcome)
 
 
 async def publish_copies(
     settings: Settings, stop: asyncio.Event, status: Status | None = None
 ) -> None:
-    """Bring snapshots and experiments from their topics to Redis until the stop."""
+    """Bring what services need from its topics to Redis until the stop."""
     with contextlib.closing(store_of(settings, retries=0)) as store:
         keep = settings.redis.keep_versions
         publisher = Publisher(store, keep=keep, namespace=settings.namespace)

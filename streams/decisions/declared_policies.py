@@ -104,8 +104,7 @@ def snapshot_policy(
 def target_weights(target: Target, sets: CandidateSets, weights: Floats) -> Floats:
     """Expected weight of the items of all sets, [n_items of all sets].
 
-    NaN where the policy says nothing of a set; what it ranks beside the items of a set
-    takes its ranks away from them.
+    NaN where the policy says nothing of a set.
 
     Parameters
     ----------

@@ -4,12 +4,13 @@ The lists of one user share a taste, so bounds that take lists for independent e
 often where sessions are long. Whole sessions fall into groups by a hash, and a
 decision must stand
 
-- without each group in turn, so that no one user, and no group, decides alone; and
-- from `LEAST_GROUPS` effective groups on, for sessions to come too, by the mixture of
-  `session_sequence` from one side.
+- without each group in turn, so that no one user, and no group, decides alone;
+- without each quarter of the groups, as of many groups each one is hardly missed; and
+- from `ASKED_FROM` effective groups on, for sessions to come too, by the mixture of
+  `session_sequence` from one side; what that guarantees begins with its `LEAST_GROUPS`.
 
-With fewer groups the second cannot be asked, and the first is no proof: a few long
-sessions of one taste in each group pass it.
+With fewer groups the last cannot be asked, and the others are no proof: a few long
+sessions of one taste in each group pass them.
 
 References
 ----------
@@ -34,14 +35,27 @@ from models.evaluation.bounds.families import (
     confidence,
     is_above_zero,
 )
+from models.evaluation.bounds.several_queries import (
+    PLANNED_SQUARES,
+    ClassSums,
+    lower_bound_over_queries,
+    sums_of_classes,
+    without,
+)
 from models.evaluation.differences import DifferenceSums
-from models.evaluation.session_sequence import LEAST_GROUPS, SCALE_WEIGHTS, SCALES
+from models.evaluation.session_sequence import SCALE_WEIGHTS, SCALES
 from models.kernels.compilation import compiled
 
 PLANNED_INTERACTIONS = 1000.0
 """Lists of one comparison at which the rule for sessions to come is narrowest."""
 
 LARGEST_PLANNED_ERROR = 0.5
+
+ASKED_FROM = 16.0
+"""Effective groups. Some ten are needed to pass at .95, at whatever difference."""
+
+N_PARTS = 4
+"""Quarters of the groups."""
 
 
 class Rule(NamedTuple):
@@ -54,7 +68,7 @@ class Rule(NamedTuple):
     planned
         Of `any_time.log_weights_of_rates`.
     is_by_session
-        Whether it must stand without each group, and for sessions to come.
+        Whether it must stand without each group and quarter, and for sessions to come.
     planned_interactions
         Lists at which the rule for sessions to come is narrowest, above 0.
     """
@@ -74,7 +88,7 @@ class Standing(NamedTuple):
     is_bound : [n_comparisons]
         The lower bound of the difference is above 0.
     is_spread : [n_comparisons]
-        It is without each group, too.
+        It is without each group, and each quarter of the groups, too.
     is_to_come : [n_comparisons]
         It is for sessions to come, too, or groups are too few to ask.
     effective_groups : [n_comparisons]
@@ -132,28 +146,50 @@ def stands_for_sessions_to_come(
     planned
         Lists at which that is narrowest.
     """
-    total = n = squares = sizes = 0.0
-    for group in range(of_groups.shape[0]):
-        total += of_groups[group, TOTAL]
-        n += of_groups[group, INTERACTIONS]
-        squares += of_groups[group, TOTAL] ** 2
-        sizes += of_groups[group, INTERACTIONS] ** 2
-    if n * n <= LEAST_GROUPS * sizes:
+    effective = effective_groups_of(of_groups)
+    if effective <= ASKED_FROM:
         return True
+    totals = of_groups[:, TOTAL]
+    total = totals.sum()
     if total <= 0.0:
         return False
+    score, size = (
+        total * total / (totals * totals).sum(),
+        of_groups[:, INTERACTIONS].sum(),
+    )
     target = -math.log(error)
-    against_none = log_one_sided_evidence(total * total / squares, n / planned, error)
+    against_none = log_one_sided_evidence(score, size / planned, error)
     # A mean far below 0 has the effective number of groups for its score.
-    against_all = log_one_sided_evidence(n * n / sizes, n / planned, error)
+    against_all = log_one_sided_evidence(effective, size / planned, error)
     return against_none > target and against_all > target
 
 
 @compiled
-def stands_without_each_group(
-    of_groups: Floats, totals: Floats, sure: Confidence
-) -> bool:
-    """Whether the difference is shown by all groups but one, whichever it is.
+def stands_without_any(parts: Floats, totals: Floats, sure: Confidence) -> bool:
+    """Whether the difference is shown by all parts but one, whichever it is.
+
+    Parameters
+    ----------
+    parts : [n_parts, n_sums]
+        Sums of each group of sessions, or of several.
+    totals : [n_sums]
+        Of all parts.
+    sure
+        See `confidence`.
+    """
+    rest = totals.copy()
+    for part in range(parts.shape[0]):
+        if parts[part, INTERACTIONS] > 0.0:
+            rest[:] = totals
+            add_sums(rest, parts[part], -1.0)
+            if not is_above_zero(rest, sure):
+                return False
+    return True
+
+
+@compiled
+def is_spread_over_groups(of_groups: Floats, totals: Floats, sure: Confidence) -> bool:
+    """Whether the difference is shown without each group, and each quarter of them.
 
     Parameters
     ----------
@@ -164,14 +200,55 @@ def stands_without_each_group(
     sure
         See `confidence`.
     """
-    rest = totals.copy()
+    parts = np.zeros((N_PARTS, SUMS))
+    n_groups = 0
     for group in range(of_groups.shape[0]):
         if of_groups[group, INTERACTIONS] > 0.0:
-            rest[:] = totals
-            add_sums(rest, of_groups[group], -1.0)
-            if not is_above_zero(rest, sure):
-                return False
-    return True
+            add_sums(parts[n_groups % N_PARTS], of_groups[group], 1.0)
+            n_groups += 1
+    # Quarters first: they seldom stand.
+    return stands_without_any(parts, totals, sure) and (
+        n_groups <= N_PARTS or stands_without_any(of_groups, totals, sure)
+    )
+
+
+@compiled
+def sums_of_groups(
+    sums: DifferenceSums, first: int, last: int, place: Integers
+) -> Floats:
+    """Sums of each group of one comparison. [n_groups, n_sums].
+
+    Parameters
+    ----------
+    first, last
+        Its rows are those from the first to before the last.
+    place : [largest group + 1]
+        All -1, and so again afterwards.
+    """
+    found = np.zeros((last - first, SUMS))
+    n_groups = 0
+    for row in range(first, last):
+        group = sums.groups[row]
+        if place[group] < 0:
+            place[group] = n_groups
+            n_groups += 1
+        add_row(found[place[group]], sums, row)
+    place[sums.groups[first:last]] = -1
+    return found[:n_groups]
+
+
+@compiled
+def effective_groups_of(of_groups: Floats) -> float:
+    """How many groups of equal size would carry as much; 0 before any list.
+
+    Parameters
+    ----------
+    of_groups : [n_groups, n_sums]
+        Sums of each group of sessions.
+    """
+    sizes = of_groups[:, INTERACTIONS]
+    squares = (sizes * sizes).sum()
+    return float(sizes.sum() ** 2 / squares) if squares > 0.0 else 0.0
 
 
 @compiled
@@ -183,26 +260,13 @@ def _standings(
     effective = np.zeros(found.shape[0])
     place = np.full(sums.groups.max() + 1 if len(sums.groups) else 0, -1)
     for i in range(found.shape[0]):
-        first, last = starts[i], starts[i + 1]
-        of_groups = np.zeros((last - first, SUMS))
-        n_groups = 0
-        for row in range(first, last):
-            group = sums.groups[row]
-            if place[group] < 0:
-                place[group] = n_groups
-                n_groups += 1
-            add_row(of_groups[place[group]], sums, row)
-        place[sums.groups[first:last]] = -1
-        of_groups = of_groups[:n_groups]
+        of_groups = sums_of_groups(sums, starts[i], starts[i + 1], place)
         totals = np.zeros(SUMS)
-        sizes = 0.0
-        for group in range(n_groups):
+        for group in range(of_groups.shape[0]):
             add_sums(totals, of_groups[group], 1.0)
-            sizes += of_groups[group, INTERACTIONS] ** 2
-        if sizes > 0.0:
-            effective[i] = totals[INTERACTIONS] ** 2 / sizes
+        effective[i] = effective_groups_of(of_groups)
         found[i, 0] = is_above_zero(totals, sure)
-        found[i, 1] = found[i, 0] and stands_without_each_group(of_groups, totals, sure)
+        found[i, 1] = found[i, 0] and is_spread_over_groups(of_groups, totals, sure)
         found[i, 2] = found[i, 1] and stands_for_sessions_to_come(
             of_groups, sure.error, planned
         )
@@ -234,6 +298,54 @@ def standings(sums: DifferenceSums, starts: Integers, rule: Rule) -> Standing:
         sums, starts.astype(np.int64), sure, rule.planned_interactions
     )
     return Standing(found[:, 0], found[:, 1], found[:, 2], effective)
+
+
+def standing_over_queries(
+    sums: DifferenceSums, rule: Rule, planned_squares: float = PLANNED_SQUARES
+) -> Standing:
+    """How far one comparison over lists of several queries is from a decision.
+
+    Parameters
+    ----------
+    sums
+        Groups are numbered from 0.
+    planned_squares
+        Of `lower_bound_over_queries`, for the bound at any time.
+
+    Returns
+    -------
+    Standing
+        Of one comparison.
+
+    Raises
+    ------
+    ValueError
+        Where the rule has no meaning, or M- of a row is too large.
+    """
+    standing = standings(sums, np.array([0, len(sums.groups)]), rule)
+    if rule.bound is not Bound.ANY_TIME:
+        return standing
+    of_classes = sums_of_classes(sums)
+
+    def is_bound_by(kept: ClassSums) -> bool:
+        return lower_bound_over_queries(kept, rule.epsilon, planned_squares) > 0.0
+
+    n_groups = len(of_classes.totals)
+    came = np.flatnonzero(of_classes.interactions.any(axis=1))
+    parts = [came[start::N_PARTS] for start in range(min(N_PARTS, len(came)))]
+    is_bound = is_bound_by(of_classes)
+    is_spread = is_bound and all(
+        is_bound_by(without(of_classes, left_out)) for left_out in [*parts, *came]
+    )
+    of_groups = sums_of_groups(sums, 0, len(sums.groups), np.full(n_groups, -1))
+    is_to_come = is_spread and stands_for_sessions_to_come(
+        of_groups, 1.0 - rule.epsilon, rule.planned_interactions
+    )
+    return standing._replace(
+        is_bound=np.array([is_bound]),
+        is_spread=np.array([is_spread]),
+        is_to_come=np.array([is_to_come]),
+    )
 
 
 def are_better(sums: DifferenceSums, starts: Integers, rule: Rule) -> Flags:

@@ -7,6 +7,7 @@ for one of them leaves the mixture for good.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,32 +43,82 @@ def classes_of_losses(losses: Floats) -> Integers:
     return exponents.astype(np.int64) - LOWEST_CLASS
 
 
-def lower_bound_over_queries(
-    sums: DifferenceSums, epsilon: float, planned: float = PLANNED_SQUARES
-) -> float:
-    """A lower bound on the mean of X over all lists, at any time.
+class ClassSums(NamedTuple):
+    """Sums of all queries, by group of sessions and class of M-.
+
+    Parameters
+    ----------
+    totals : [n_groups]
+        Sum of X.
+    interactions, squares : [n_groups, n_classes]
+        Lists, and sum of X^2.
+    """
+
+    totals: Floats
+    interactions: Integers
+    squares: Floats
+
+
+def sums_of_classes(sums: DifferenceSums) -> ClassSums:
+    """What a bound over several queries needs.
 
     Parameters
     ----------
     sums
-        Of one comparison, over any queries and policies.
-    epsilon
-        The confidence, in [0, 1].
-    planned
-        Sum of X^2 at which the bound is narrowest; chosen before the first list.
+        Of one comparison, over any queries and policies; groups from 0.
 
     Raises
     ------
     ValueError
         Where M- of a row is too large.
     """
-    n, error = int(sums.interactions.sum()), 1.0 - epsilon
-    of_row = classes_of_losses(sums.losses)
-    if n == 0 or error <= 0.0:
+    n_groups = int(sums.groups.max(initial=-1)) + 1
+    shape = (n_groups, N_CLASSES)
+    cells = sums.groups * N_CLASSES + classes_of_losses(sums.losses)
+    n_cells = n_groups * N_CLASSES
+    interactions = np.bincount(cells, sums.interactions, n_cells)
+    squares = np.bincount(cells, sums.squares, n_cells)
+    totals = np.bincount(sums.groups, sums.totals, n_groups)
+    return ClassSums(
+        totals.astype(np.float64),
+        interactions.astype(np.int64).reshape(shape),
+        squares.astype(np.float64).reshape(shape),
+    )
+
+
+def lower_bound_over_queries(
+    sums: ClassSums, epsilon: float, planned: float = PLANNED_SQUARES
+) -> float:
+    """A lower bound on the mean of X over all lists, at any time.
+
+    Parameters
+    ----------
+    epsilon
+        The confidence, in [0, 1].
+    planned
+        Sum of X^2 at which the bound is narrowest; chosen before the first list.
+
+    Returns
+    -------
+    float
+        Minus infinity before the first list, and where epsilon is 1.
+    """
+    error = 1.0 - epsilon
+    possible = sums.interactions.sum(axis=0)
+    if not possible.any() or error <= 0.0:
         return -math.inf
-    possible = np.bincount(of_row, sums.interactions, N_CLASSES).astype(np.int64)
-    squares = np.bincount(of_row, sums.squares, N_CLASSES).astype(np.float64)
     # From one side: half of what two sides may err.
     weights = mixture_weights(planned, min(2.0 * error, 1.0))
-    width = half_width(squares, possible, weights, 2.0 * error)
-    return (float(sums.totals.sum()) - width) / n
+    width = half_width(sums.squares.sum(axis=0), possible, weights, 2.0 * error)
+    return (float(sums.totals.sum()) - width) / int(possible.sum())
+
+
+def without(sums: ClassSums, left_out: Integers) -> ClassSums:
+    """The sums of all other groups.
+
+    Parameters
+    ----------
+    left_out : [n_left_out]
+        Groups, or one of them.
+    """
+    return ClassSums._make(np.delete(column, left_out, axis=0) for column in sums)

@@ -139,4 +139,4 @@ def largest_excess(squares: float, log_weights: Floats, error: float) -> float:
         step = (value - target) / slope
         excess -= step
         if abs(step) <= 1e-12 * (1.0 + excess):
-            return excess
+            return max(excess, 0.0)

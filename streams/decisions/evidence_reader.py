@@ -241,7 +241,8 @@ class EvidenceReader:
                 entry = own[:, 0]
                 group = groups[entry] * (side == SELECTION)
                 columns = np.column_stack((entries.policies[entry], group, own[:, 1:]))
-                self._counted[side, columns.shape[1]].append(columns)
+                width = columns.shape[1]
+                self._counted[side, width].append(summed_rows(columns, width - 1))
 
     def sets(self) -> tuple[dict[tuple[str, bytes], int], list[tuple[str, ...]]]:
         """Numbers of sets by query and name, and the ids of their items, sorted."""

@@ -99,35 +99,23 @@ def estimated_values(
     ----------
     Oosterhuis (PhD thesis, 2020), section 8.4.2, for the estimated rate of clicks.
     """
-    found: Floats = _values(*policies[:4], *sums[:4], set_starts)
-    return found
+    return _values(policies, sums, set_starts)
 
 
 @compiled
-def _values(  # noqa: PLR0913  numba takes no records
-    sets: Integers,
-    starts: Integers,
-    propensities: Floats,
-    anyway: Floats,
-    row_policies: Integers,
-    groups: Integers,
-    interactions: Integers,
-    clicks: Integers,
-    set_starts: Integers,
-) -> Floats:
+def _values(policies: LoggingPolicies, sums: ClickSums, set_starts: Integers) -> Floats:
     corrected, lists = np.zeros(set_starts[-1]), np.zeros(set_starts[-1])
-    n_lists, counts = np.zeros(len(sets)), np.zeros(len(propensities))
-    for row in range(len(groups)):
-        n_lists[row_policies[row]] += interactions[row]
-    for each in range(len(clicks)):
-        counts[starts[row_policies[clicks[each, 0]]] + clicks[each, 1]] += clicks[
-            each, 2
-        ]
-    for policy in range(len(sets)):
-        first = set_starts[sets[policy]] - starts[policy]
+    starts, propensities = policies.starts, policies.propensities
+    n_lists, counts = np.zeros(len(policies.sets)), np.zeros(len(propensities))
+    for row in range(len(sums.groups)):
+        n_lists[sums.policies[row]] += sums.interactions[row]
+    for row, item, n in sums.clicks:
+        counts[starts[sums.policies[row]] + item] += n
+    for policy in range(len(n_lists)):
+        first = set_starts[policies.sets[policy]] - starts[policy]
         for place in range(starts[policy], starts[policy + 1]):
             if propensities[place] > 0.0 and n_lists[policy] > 0.0:
-                more = counts[place] - n_lists[policy] * anyway[place]
+                more = counts[place] - n_lists[policy] * policies.anyway[place]
                 corrected[first + place] += more / propensities[place]
                 lists[first + place] += n_lists[policy]
     for item in range(len(lists)):
@@ -210,58 +198,59 @@ def differences_of(
             )
     least = ROUNDING * float(np.nanmax(np.abs(first), initial=0.0))
     own = second is None
-    weights, *bounds, is_supported, constants = _weights(
-        *policies, set_starts, first, first if second is None else second, own, least
-    )
-    totals, squares, click_squares, clicks = _sums(
-        policies.starts, *sums, weights, constants
-    )
-    kept = is_supported[sums.policies]
-    set_of = policies.sets[sums.policies]
+    other = first if second is None else second
+    weighed = _weighed(policies, set_starts, first, other, own, least)
+    totals, squares, click_squares, clicks = _sums(policies.starts, sums, weighed)
+    kept = weighed.is_supported[sums.policies]
+    set_of, policy_of = policies.sets[sums.policies], sums.policies[kept]
     n_sets = len(set_starts) - 1
-    gains, losses, largest = (each[sums.policies][kept] for each in bounds)
     return Differences(
         DifferenceSums(
-            sums.groups[kept],
-            sums.interactions[kept],
-            policies.lengths[sums.policies][kept],
-            clicks[kept],
-            gains,
-            losses,
-            largest,
-            totals[kept],
-            squares[kept],
-            click_squares[kept],
+            groups=sums.groups[kept],
+            interactions=sums.interactions[kept],
+            lengths=policies.lengths[policy_of],
+            clicks=clicks[kept],
+            gains=weighed.gains[policy_of],
+            losses=weighed.losses[policy_of],
+            largest=weighed.largest[policy_of],
+            totals=totals[kept],
+            squares=squares[kept],
+            click_squares=click_squares[kept],
         ),
         np.searchsorted(set_of[kept], np.arange(n_sets + 1)),
         np.bincount(set_of[~kept], sums.interactions[~kept], n_sets).astype(np.int64),
     )
 
 
+class _Weighed(NamedTuple):
+    """w by place; by policy M+, M-, largest |w|, support, and the constant of X."""
+
+    weights: Floats
+    gains: Floats
+    losses: Floats
+    largest: Floats
+    is_supported: Flags
+    constants: Floats
+
+
 @compiled
-def _weights(  # noqa: PLR0913  numba takes no records
-    sets: Integers,
-    starts: Integers,
-    propensities: Floats,
-    anyway: Floats,
-    worths: Floats,
-    lengths: Integers,
+def _weighed(
+    policies: LoggingPolicies,
     set_starts: Integers,
     first: Floats,
     second: Floats,
     own: bool,
     least: float,
-) -> tuple[Floats, Floats, Floats, Floats, Flags, Floats]:
-    """W by place; by policy M+, M-, largest |w|, support, and the constant of X."""
-    n = len(sets)
+) -> _Weighed:
+    n, propensities = len(policies.sets), policies.propensities
     weights = np.zeros(len(propensities))
     gains, losses, largest = np.zeros(n), np.zeros(n), np.zeros(n)
     constants, is_supported = np.zeros(n), np.ones(n, np.bool_)
     for policy in range(n):
-        start, end = starts[policy], starts[policy + 1]
-        offset = set_starts[sets[policy]] - start
+        start, end = policies.starts[policy], policies.starts[policy + 1]
+        offset = set_starts[policies.sets[policy]] - start
         for place in range(start, end):
-            other = worths[place] if own else second[offset + place]
+            other = policies.worths[place] if own else second[offset + place]
             more = first[offset + place] - other
             if abs(more) <= least:
                 continue
@@ -269,11 +258,11 @@ def _weights(  # noqa: PLR0913  numba takes no records
                 is_supported[policy] = False
                 break
             weights[place] = more / propensities[place]
-            constants[policy] += weights[place] * anyway[place]
+            constants[policy] += weights[place] * policies.anyway[place]
         if not is_supported[policy]:
             continue
         ordered = np.sort(weights[start:end])
-        k = min(lengths[policy], end - start)
+        k = min(policies.lengths[policy], end - start)
         for rank in range(k):
             losses[policy] += max(-ordered[rank], 0.0)
             gains[policy] += max(ordered[end - start - 1 - rank], 0.0)
@@ -282,38 +271,28 @@ def _weights(  # noqa: PLR0913  numba takes no records
         # Both are at least 0 but for rounding: with no item relevant, E[X] is 0.
         gains[policy] = max(gains[policy] - constants[policy], 0.0)
         losses[policy] = max(losses[policy] + constants[policy], 0.0)
-    return weights, gains, losses, largest, is_supported, constants
+    return _Weighed(weights, gains, losses, largest, is_supported, constants)
 
 
 @compiled
-def _sums(  # noqa: PLR0913  numba takes no records
-    starts: Integers,
-    row_policies: Integers,
-    groups: Integers,
-    interactions: Integers,
-    clicks: Integers,
-    pairs: Integers,
-    weights: Floats,
-    constants: Floats,
+def _sums(
+    starts: Integers, sums: ClickSums, weighed: _Weighed
 ) -> tuple[Floats, Floats, Floats, Integers]:
     """Sums of X and of X^2, of w^2 over clicks, and clicks, by row."""
-    n = len(groups)
+    n, weights = len(sums.groups), weighed.weights
     totals, squares, click_squares = np.zeros(n), np.zeros(n), np.zeros(n)
     n_clicks = np.zeros(n, np.int64)
-    for each in range(len(clicks)):
-        row = clicks[each, 0]
-        weight = weights[starts[row_policies[row]] + clicks[each, 1]]
-        totals[row] += clicks[each, 2] * weight
-        click_squares[row] += clicks[each, 2] * weight * weight
-        n_clicks[row] += clicks[each, 2]
-    for each in range(len(pairs)):
-        row = pairs[each, 0]
-        start = starts[row_policies[row]]
-        weight = weights[start + pairs[each, 1]] * weights[start + pairs[each, 2]]
-        squares[row] += 2.0 * pairs[each, 3] * weight
+    for row, item, count in sums.clicks:
+        weight = weights[starts[sums.policies[row]] + item]
+        totals[row] += count * weight
+        click_squares[row] += count * weight * weight
+        n_clicks[row] += count
+    for row, item, other, count in sums.pairs:
+        start = starts[sums.policies[row]]
+        squares[row] += 2.0 * count * weights[start + item] * weights[start + other]
     for row in range(n):
-        constant = constants[row_policies[row]]
-        lists = interactions[row] * constant
+        constant = weighed.constants[sums.policies[row]]
+        lists = sums.interactions[row] * constant
         together = squares[row] + click_squares[row]
         together += constant * (lists - 2.0 * totals[row])
         totals[row] -= lists

@@ -95,13 +95,12 @@ def expected_weights(orders: TiedOrders, weights: Floats) -> Floats:
     >>> expected_weights(orders, np.array([1.0, 0.6]))
     array([0.3, 1. , 0.3])
     """
-    return _expected(*orders, weights)
+    return _expected(orders, weights)
 
 
 @compiled
-def _expected(
-    starts: Integers, items: Integers, firsts: Integers, weights: Floats
-) -> Floats:
+def _expected(orders: TiedOrders, weights: Floats) -> Floats:
+    starts, items, firsts = orders.starts, orders.items, orders.firsts
     found = np.empty(len(items))
     for number in range(len(starts) - 1):
         start, n = starts[number], starts[number + 1] - starts[number]

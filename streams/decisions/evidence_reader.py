@@ -274,10 +274,11 @@ def _sums(tables: list[Int64], numbers: Int64) -> ClickSums:
         np.searchsorted(keys, table[:, 0] * STRIDE + table[:, 1])
         for table in (clicks, pairs)
     )
+    policies, groups, lists = np.ascontiguousarray(rows.T)
     return ClickSums(
-        rows[:, 0],
-        rows[:, 1],
-        rows[:, 2],
+        policies,
+        groups,
+        lists,
         np.column_stack((at_clicks, clicks[:, 2:])),
         np.column_stack((at_pairs, pairs[:, 2:])),
     )

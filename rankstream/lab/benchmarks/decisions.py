@@ -1,8 +1,8 @@
 """Statistics of many queries read as evidence, and all of them decided.
 
-Queries are those of `statistics`: certain lists, two lists by a coin, and lists drawn by
-Plackett-Luce from 20 candidates, a third each, in 20 groups. The general and the logging
-policy are drawn.
+Queries are those of `statistics`: certain lists, two lists by a coin, and lists drawn
+by Plackett-Luce from 20 candidates, a third each, in 20 groups. The general and the
+logging policy are drawn.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from models.estimators.bias_curve import position_curve
 from models.estimators.policy_reward import dcg_weights
 from models.estimators.splits import split_groups
 from models.evaluation.differences import DifferenceSums
-from models.evaluation.session_rule import Rule, are_better
+from models.evaluation.session_rule import Rule, are_better, standing_over_queries
 from rankstream.lab.benchmarks.harness import Figure, alone_figure, timed
 from rankstream.lab.benchmarks.statistics import (
     GROUPS,
@@ -77,7 +77,10 @@ def decided(evidence: Evidence) -> Decisions:
         orders = tied_orders(scores, evidence.sets.starts)
         return DeclaredPolicy(expected_weights(orders, evidence.weights))
 
-    def by_default(sums: DifferenceSums, starts: Integers) -> Flags:
+    def of_each(sums: DifferenceSums, starts: Integers) -> Flags:
         return are_better(sums, starts, Rule())
 
-    return decide(evidence, drawn(), drawn(), Judgements(by_default, by_default))
+    def of_all(sums: DifferenceSums, _: Integers) -> Flags:
+        return standing_over_queries(sums, Rule()).is_to_come
+
+    return decide(evidence, drawn(), drawn(), Judgements(of_each, of_all))

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "evaluation": "inference of multileaving, against numpy; its fold",
     "curves": "curves of bias from sums of clicks, against raw sessions",
     "statistics": "statistics into columns, against cell after cell; memory",
+    "decisions": "statistics of many queries as evidence, and their decisions",
     "training": "rankers from sums of clicks, against numpy query by query; losses",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",
     "interventions": "a ranker that learns from its own lists, against naive clicks",
@@ -49,6 +50,7 @@ ON_ONE_CORE = {
     "evaluation",
     "curves",
     "statistics",
+    "decisions",
     "training",
 }
 """Those where neither side may use a second thread."""

@@ -9,7 +9,9 @@ def test_all_queries_have_evidence() -> None:
     evidence = evidence_from(statistics_of(6, 1))
     assert len(evidence.sets.queries) == 6
     assert not evidence.refused
-    lists = [side.interactions.sum() for side in (evidence.training, evidence.selection)]
+    lists = [
+        side.interactions.sum() for side in (evidence.training, evidence.selection)
+    ]
     assert 0.6 * 6 * IMPRESSIONS < sum(lists) <= 6 * IMPRESSIONS
     found = decided(evidence)
     assert len(found.chosen) == 6

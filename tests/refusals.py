@@ -17,7 +17,7 @@ ROOMS = ("rankstream", "streams", "producers", "models")
 VALUE = "…"
 
 REFUSING = {
-    "ChangeRefused", "ConversionRefused", "DeploymentRefused", "EventTooLarge",
+    "ChangeRefused", "ConversionRefused", "DecisionError", "DeploymentRefused", "EventTooLarge",
     "ExperimentChanged",
     "EstimatorRefused", "ExperimentError", "ExplorationRefused", "FeaturesRefused",
     "FileUnreadable",

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from rankstream.wire.bounds import LARGEST
 from rankstream.wire.decision_shards import (
     DIGEST_BYTES,
     N_SHARDS,
@@ -41,6 +42,7 @@ from rankstream.wire.envelope import (
 )
 from rankstream.wire.routing import route_of_query
 from rankstream.wire.schemas import SchemaRefused, check_schema, decoded
+from rankstream.wire.topics import DECISIONS
 
 SCHEMA = 1
 
@@ -237,10 +239,17 @@ def encode_manifest(manifest: Manifest) -> bytes:
     Raises
     ------
     DecisionError
-        Where no reader would take it.
+        Where no reader would take it, or no record.
     """
     _check(manifest)
-    return _encode(manifest)
+    value = _encode(manifest)
+    most = LARGEST[DECISIONS] - len(manifest_key(manifest.name))
+    if len(value) > most:
+        raise DecisionError(
+            f"{_told(manifest)} must fit a record of {most:,} bytes with the snapshot "
+            f"of {manifest.default!r:.60}; got {len(value):,}: take a smaller model"
+        )
+    return value
 
 
 def decode_manifest(value: bytes) -> Manifest:

@@ -89,6 +89,8 @@ def test_a_service_with_its_own_models_ranks(service: list[str]) -> None:
     imported = {"ranker", "settings", "snapshots", "wire", "ranking"}
     ours = {name.split(".")[1] for name in answer["ours"]}  # type: ignore[attr-defined]
     beside = {"redis_connection", "redis_scripts", "configuration", "tls"}
+    beside |= {"followed_snapshots", "followed_decisions"}
+    beside |= {"decision_store", "decision_scripts"}
     # What a format is called is a rule of the settings.
     beside |= {"adapters"}
     assert ours == imported | beside

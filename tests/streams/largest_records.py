@@ -18,6 +18,7 @@ from rankstream.settings import (
     Settings,
 )
 from rankstream.wire.bounds import LARGEST, MAX_CLICK_BYTES, MAX_CLICKS_BYTES
+from rankstream.wire.decisions import manifest_key
 from rankstream.wire.routing import (
     normalised_query,
     route_of_query,
@@ -26,6 +27,7 @@ from rankstream.wire.routing import (
 from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.topics import (
     CLICKS,
+    DECISIONS,
     EVALUATIONS,
     EXPERIMENTS,
     MAX_EVENT_BYTES,
@@ -52,6 +54,7 @@ from streams.local import local_settings
 from streams.partition_fold import partition_fold, preferences_among
 from streams.roles.evaluator import encoded_verdict
 from streams.stage import Output, SourceRecord, Stage
+from tests.decision_factory import rewrite
 
 NOW_MS = 1_700_000_000_000
 ONE = local_settings(
@@ -277,6 +280,15 @@ def of_training() -> list[Output]:
     return [Output(TRAINING, 0, key, encode_record(run_that_says("x" * most)))]
 
 
+def of_decisions() -> list[Output]:
+    """A rewrite whose default snapshot is as large as is taken."""
+    key = manifest_key("rule")
+    beside = len(rewrite(default="m@0.2", envelope=bytes(1 << 16)).value) - (1 << 16)
+    most = LARGEST[DECISIONS] - len(key) - beside
+    written = rewrite(default="m@0.2", envelope=bytes(most))
+    return [Output(DECISIONS, 0, key, written.value)]
+
+
 def run_that_says(words: str) -> RunRecord:
     """A run of no list, with a reason of any length."""
     return RunRecord(
@@ -293,7 +305,7 @@ def largest_records() -> dict[str, Output]:
     sizes = dict.fromkeys(LARGEST, 0)
     for made in (
         of_events, of_candidates, of_hostile_records, of_many_partitions,
-        of_experiments, of_models, of_training,
+        of_experiments, of_models, of_training, of_decisions,
     ):  # fmt: skip
         for output in made():
             size = framed(output)

@@ -18,6 +18,7 @@ from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.bounds import LARGEST
 from rankstream.wire.topics import (
     CLICKS,
+    DECISIONS,
     EVALUATIONS,
     EVENTS,
     EXPERIMENTS,
@@ -176,7 +177,7 @@ def test_topics_are_what_is_read_and_written():
     states = {name for kind in STAGES for name in kind.state_topics}
     assert len(NAMES) == len(set(NAMES))
     assert {row.name for row in TOPICS} == (read - states) | written
-    assert read - states - written == {QUERIES, CLICKS, EXPERIMENTS}
+    assert read - states - written == {QUERIES, CLICKS, EXPERIMENTS, DECISIONS}
     assert set(LARGEST) == set(NAMES) - {QUERIES, CLICKS}
 
 

@@ -202,6 +202,8 @@ class Lists:
                 seed=draw_seed(asked.model, 0, impression),
                 multileaving=needs.multileaving,
                 session=asked.session,
+                query_id=asked.query_id,
+                items=[item.id for item in asked.items],
             )
         except NoSnapshot as error:
             raise busy(str(error), code="no-snapshot") from error

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rankstream.wire import decisions as wire
+from rankstream.wire.bounds import LARGEST
 from rankstream.wire.decision_shards import (
     EMPTY_SHARD,
     N_SHARDS,
@@ -24,6 +25,7 @@ from rankstream.wire.decision_shards import (
 )
 from rankstream.wire.decisions import entry_of
 from rankstream.wire.routing import route_of_query
+from rankstream.wire.topics import DECISIONS
 from tests.decision_factory import ITEMS, decision, rewrite
 from tests.snapshot_factory import envelope
 
@@ -255,3 +257,12 @@ def test_a_manifest_that_is_none_is_refused() -> None:
         bad = rewrite(envelope=other, default="m@0.4")
         with pytest.raises(DecisionError, match="bring its default"):
             wire.default_snapshot(bad.manifest)
+
+
+def test_a_rewrite_that_fits_no_record_is_refused() -> None:
+    """With its default snapshot and its key, to the byte."""
+    beside = len(rewrite(default="m@0.2", envelope=bytes(1 << 16)).value) - (1 << 16)
+    most = LARGEST[DECISIONS] - len(wire.manifest_key("rule")) - beside
+    assert len(rewrite(default="m@0.2", envelope=bytes(most)).value) == most + beside
+    with pytest.raises(DecisionError, match="take a smaller model"):
+        rewrite(default="m@0.2", envelope=bytes(most + 1))

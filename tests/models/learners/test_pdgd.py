@@ -196,6 +196,18 @@ def test_arrays_that_contradict_each_other_raise(
     assert learner.updates == 0
 
 
+@pytest.mark.parametrize("name", ["score_offsets", "shown_offsets"])
+def test_offsets_that_fall_anywhere_raise(name: str) -> None:
+    """Though they begin and end where they must, and rise elsewhere."""
+    learner, batch = PdgdLearner(LINEAR), batch_of(made_log(4))
+    offsets = getattr(batch, name).copy()
+    offsets[2] = offsets[1] - 1
+
+    with pytest.raises(ValueError, match=f"{name} must rise from 0 to {offsets[-1]}"):
+        learner.learn_batch(batch._replace(**{name: offsets}))
+    assert learner.updates == 0
+
+
 def test_a_state_of_another_shape_is_refused() -> None:
     """A learner does not take the parameters of another ranker."""
     with pytest.raises(ValueError, match="parameters must be 40 bytes"):

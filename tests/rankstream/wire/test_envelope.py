@@ -14,6 +14,7 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     deployed,
     encode_snapshot,
+    fault_of_names,
     features_hash,
     is_pointer,
     n_weights,
@@ -191,6 +192,23 @@ def test_what_is_decoded_has_a_pointer_that_can_be_read(number: int) -> None:
         except SnapshotError:
             is_taken = False
         assert is_taken == is_named == (number <= LARGEST_NUMBER)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["", "b", "c"], "got '' for feature 1"),
+        (["a", "b", "c\n"], "for feature 3"),
+        (["a", "b", "b"], "got 'b' again for feature 3"),
+        (["a", "a", "c"], "got 'a' again for feature 2"),
+    ],
+)
+def test_a_name_that_cannot_be_is_told_with_its_place(
+    names: list[str], told: str
+) -> None:
+    """Counted from 1, as they are where they were given."""
+    assert fault_of_names(names, 3).endswith(told)
+    assert not fault_of_names(["a", "b", "c"], 3)
 
 
 def test_keys_of_the_topic_are_those_of_their_snapshot() -> None:

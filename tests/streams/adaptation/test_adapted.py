@@ -14,6 +14,7 @@ from rankstream.settings import Settings, SourceSettings
 from rankstream.wire.input_events import REFUSED_HEADER
 from rankstream.wire.routing import partition_of_input
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES, dead_letters
+from streams.adaptation import adapted
 from streams.adaptation.adapted import (
     ORIGIN_HEADER,
     TOGETHER,
@@ -202,6 +203,23 @@ def test_an_array_is_many_documents_and_a_tombstone_none() -> None:
     events = events_in([each for each in outputs if not each.headers])
     assert sorted(topic for topic, _, _ in events) == [CLICKS, QUERIES, QUERIES]
     assert own.counts["documents_silent", "ubi"] == 1
+
+
+def test_an_array_holds_so_many_documents_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One with more is refused as a whole, and so is one with none."""
+    monkeypatch.setattr(adapted, "MAX_ELEMENTS", 3)
+    for n, n_events, codes in (
+        (3, 3, []),
+        (4, 0, ["no-object"]),
+        (0, 0, ["no-object"]),
+    ):
+        own = adaptation()
+        assert own.take("ubi-topic", 0, document([shown(i) for i in range(n)]))
+        taken = [each for each in own.outputs() if not each.headers]
+        assert len(events_in(taken)) == n_events
+        assert [each.code for each in own.refusals] == codes
 
 
 BINARY = (("ce_specversion", b"1.0"), ("ce_id", b"7"), ("ce_source", b"/shop"))

@@ -75,6 +75,20 @@ def test_rounds_begin_after_what_all_share() -> None:
         assert is_possible(method_of("sample-scored"), each) == is_drawn
 
 
+def test_a_list_without_teams_may_be_any_ranker_s() -> None:
+    """Where one ranker is shown, it is the top of one of theirs; named, of that one."""
+    rankings = np.array([[0, 1, 2], [2, 0, 1], [1, 2, -1]])
+    for order, teams, is_shown in (
+        ([0, 1], [], True),
+        ([1, 2], [], True),
+        ([1, 0], [], False),
+        ([1, 2], [2, 2], True),
+        ([1, 2], [0, 0], False),
+    ):
+        each = Shown(rankings, np.array(order), np.array(teams, np.int64))
+        assert is_possible(method_of("ab"), each) == is_shown
+
+
 def test_a_repeated_document_is_impossible() -> None:
     """Whatever the method."""
     rankings = np.array([[0, 1, 2], [1, 0, 2]])

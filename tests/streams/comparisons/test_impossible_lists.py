@@ -8,9 +8,12 @@ import pytest
 
 from models.evaluation.conclusion import clustered_half_widths
 from models.evaluation.sums import PreferenceSums
+from models.interleaving.method import Method, Shown
+from models.interleaving.possible_lists import is_possible
 from rankstream.ranking.multileaving import Multileaving, multileave
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import ClickMark, Interaction
+from streams.comparisons import comparison
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.health import LEAST_COVERAGE, WELL_JOINED, health_of
 from streams.comparisons.preference_fold import PreferencesFold
@@ -60,6 +63,24 @@ def test_what_cannot_have_been_drawn_is_refused(
     assert not found.sums[method].impressions.any()
     (refused,) = (c for c in health_of(found, {}) if c.name == "refused")
     assert refused.state == "alarm"
+
+
+def test_what_warms_up_goes_through_the_whole_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A repeated document is refused before anything is compiled for its list."""
+    asked: list[Shown] = []
+
+    def spied(method: Method, shown: Shown) -> bool:
+        asked.append(shown)
+        return is_possible(method, shown)
+
+    monkeypatch.setattr(comparison, "is_possible", spied)
+    settings = ExperimentSettings(rankers={"a": "", "b": ""}, method="team-draft")
+    Comparison("x", settings)
+
+    assert [len(each.assignments) for each in asked] == [2, 0]
+    assert all(sorted(each.shown) == [0, 1] for each in asked)
 
 
 def test_a_foreign_item_takes_no_place() -> None:

@@ -400,6 +400,18 @@ def test_models_keep_their_own() -> None:
     assert sorted(lists_of(fold).sums()) == ["m", "m@0", "m@0@0.1", "m@7.8", "é@1.2"]
 
 
+def test_the_longest_name_of_any_model_has_room() -> None:
+    """Beside a model of a short name, with as many digits as there may be."""
+    last = "9" * 15
+    longest = f"{'long ' * 20}@{last}.{last}"
+    models = dict.fromkeys(("m", "long " * 20), SETTINGS.models["m"])
+    fold = fold_of(msgspec.structs.replace(SETTINGS, models=models))
+    fold.take(closed_of(shown_as("m@0.1", longest)))
+
+    assert sorted(lists_of(fold).sums()) == [longest, "m@0.1"]
+    assert fold.counters()["intervention_lists_uncounted"] == 0
+
+
 def test_sums_of_another_shape_never_reach_c() -> None:
     """It would write beside them."""
     short = Sums(np.zeros((99, 2), np.int64), np.zeros(1, np.int64))

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from models.click_models.cascade import cascade_of
-from models.learners.duel_learner import DuelConfig
-from rankstream.lab.closed_loops.duel_loop import DuelLoop, add_winners, fill_directions
+from models.learners.duel_learner import ORACLE, TEAM_DRAFT, DuelConfig
+from rankstream.lab.closed_loops.duel_loop import (
+    DuelLoop,
+    Duels,
+    add_winners,
+    fill_directions,
+    make_list,
+)
 from rankstream.lab.closed_loops.world import World
 
 
@@ -28,6 +34,29 @@ def test_winners_move_it_by_their_mean() -> None:
     add_winners(directions, is_winner, 2, gradient)
 
     assert gradient.tolist() == directions[[0, 2]].mean(axis=0).tolist()
+
+
+@pytest.mark.parametrize("own_ties", [False, True])
+@pytest.mark.parametrize("comparison", [TEAM_DRAFT, ORACLE])
+def test_lists_are_made_by_the_comparison_asked_for(
+    comparison: int, own_ties: bool
+) -> None:
+    """Teams take turns with their best; an oracle judges lists that users like."""
+    rng = np.random.default_rng(3)
+    duels = Duels(1, comparison, 1.0, 3.0, 0, own_ties)
+    scores = np.array([[3, 0], [2, 1], [1, 2], [0, 3]], np.float32)
+    shares, order = np.full(4, 0.25), np.empty(4, np.int64)
+    ranks = np.zeros((4, 2), np.int32)
+    rows, teams = np.full((2, 2), -1)
+    for _ in range(20):
+        make_list(scores, duels, shares, order, ranks, rows, teams, rng)
+
+        assert ranks.tolist() == [[1, 4], [2, 3], [3, 2], [4, 1]]
+        if comparison == ORACLE:
+            assert rows.tolist() == [0, 1]
+        else:
+            assert sorted(teams) == [0, 1]
+            assert rows.tolist() == [3 * team for team in teams]
 
 
 @pytest.mark.parametrize("n_candidates", [1, 9])

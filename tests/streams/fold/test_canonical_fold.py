@@ -225,6 +225,28 @@ def test_segments_leave_by_tombstone_when_time_has_passed_them() -> None:
     assert [key for topic, key in run.state if topic == "fold-state"] == [b"state"]
 
 
+def test_a_segment_stays_until_the_last_of_it_is_over() -> None:
+    """What comes late of one checkpoint closes after a restart as without one."""
+    elements: list[Element] = [
+        impression("early", START_MS),
+        impression("late", START_MS + 5_000),
+        click("late", START_MS + 5_001, position=2),
+    ]
+    between = Frontier(0, 1, START_MS + 4_000, ACTIVE)
+    whole, stopped = Run(), Run()
+    whole.take([*elements, between, THE_END])
+    stopped.take(elements)
+    stopped.checkpoint()
+    stopped.take([between])
+    stopped.restart()
+    stopped.take([THE_END])
+
+    assert stopped.result() == whole.result()
+    ended = [(one.impression.impression_id, len(one.clicks))
+             for _, _, one in stopped.interactions()]  # fmt: skip
+    assert sorted(ended) == [("early", 0), ("late", 1)]
+
+
 def test_a_click_on_nothing_becomes_a_dead_letter_of_its_topic() -> None:
     """With the bytes that the client sent, to the place it came from."""
     run = Run()

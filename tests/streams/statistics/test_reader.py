@@ -108,6 +108,28 @@ def test_eras_and_interventions_are_told_apart_and_pooled():
     assert living.scopes() == [of_era(2), other]
 
 
+def test_scopes_read_together_have_rows_of_their_own():
+    """The second row of the first scope comes before the first of the second."""
+    others = [[0.0, 0.75], [0.75, 0.0], [0.25, 0.25]]
+    log = [*LOG, logged([2, 0], [2], others, OTHER_ROW, group=4)]
+    rows = {**ROWS, OTHER_ROW: logged_row(others)}
+    wider = ("x", "y", "z", "zz")
+    matrix = [[0.5, 0.0], [0.0, 0.5], [0.25, 0.5], [0.25, 0.0]]
+    next_log = [logged([3, 1], [2], matrix, ROW, group=4)]
+    second = NAME._replace(candidate_set=b"w" * 16)
+    records = [
+        *scope_records(NAME, value_of(log), rows),
+        *scope_records(second, ScopeValue(wider).take(next_log),
+                       {ROW: logged_row(matrix)}),
+    ]  # fmt: skip
+    found = {name: cell.encode() for name, cell in summaries_of(records)}
+    assert found == {
+        CellName(*name, group): cell.encode()
+        for name, taken, items in ((NAME, log, ITEMS), (second, next_log, wider))
+        for group, cell in count(taken, items).items()
+    }
+
+
 def test_exposures_of_eras_together_find_rows_of_each():
     """Also a row that came in an earlier era only."""
     records = [

@@ -1,5 +1,6 @@
 """Products tile by tile are those of matrices, whatever tiles cover them."""
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -54,6 +55,16 @@ def test_inner_products() -> None:
 
     assert _inner(one, other, 3) == pytest.approx(one[2:50] @ other[5:53], rel=1e-5)
     assert _inner(one, other, 0) == 0.0
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_other_numbers_than_singles_are_not_compiled(wrong: int) -> None:
+    """Bytes of theirs would be read as numbers; whichever side has them."""
+    sides: list[np.ndarray] = [np.ones(60, np.float32), np.ones(60, np.float32)]
+    sides[wrong] = sides[wrong].astype(np.float64)
+
+    with pytest.raises(numba.TypingError):
+        _inner(sides[0], sides[1], 3)
 
 
 @compiled

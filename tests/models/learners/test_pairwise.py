@@ -50,3 +50,5 @@ def test_every_pair_counts_alike() -> None:
     for wrong in (-0.1, 1.1):
         with pytest.raises(ValueError, match="exploration must lie in"):
             PairwiseConfig(2, exploration=wrong)
+    for least_and_most in (0.0, 1.0):
+        PairwiseConfig(2, exploration=least_and_most)

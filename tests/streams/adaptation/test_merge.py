@@ -140,10 +140,12 @@ def test_a_full_partition_is_read_no_more() -> None:
     assert merge.wanted() == ["a", "b"]
     assert merge.next_offset("a") is None
     merge.add("a", documents(*range(MOST_DOCUMENTS)))
-    merge.add("b", [Document(7, 1, bytes(4 << 20))])
+    merge.add("b", [Document(7, 1, bytes((4 << 20) - 1))])
+    assert merge.wanted() == ["b"]
+    merge.add("b", [Document(8, 1, b"1")])
     assert merge.wanted() == []
     assert merge.next_offset("b") == 7
-    assert len(merge) == MOST_DOCUMENTS + 1
+    assert len(merge) == MOST_DOCUMENTS + 2
     turn(merge)
     assert merge.wanted() == ["a", "b"]
     merge.start(["c"])

@@ -18,7 +18,7 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
-from streams.fold.canonical_fold import CanonicalFold, LogBroken
+from streams.fold.canonical_fold import ELEMENTS_AT_ONCE, CanonicalFold, LogBroken
 from streams.partition_fold import partition_fold
 from streams.stage import Change, Output, SourceRecord
 from tests.event_factory import START_MS, click, impression
@@ -245,6 +245,20 @@ def test_a_segment_stays_until_the_last_of_it_is_over() -> None:
     ended = [(one.impression.impression_id, len(one.clicks))
              for _, _, one in stopped.interactions()]  # fmt: skip
     assert sorted(ended) == [("early", 0), ("late", 1)]
+
+
+def test_what_is_remembered_comes_back_however_much_it_is() -> None:
+    """More than lie in one record of the state: none of it is counted again."""
+    shown: list[Element] = [
+        impression(f"i{n}", START_MS) for n in range(ELEMENTS_AT_ONCE + 7)
+    ]
+    run = Run()
+    run.take([*shown, Frontier(0, 1, START_MS + 1_200, ACTIVE)])
+    run.restart()
+    run.take([*shown, THE_END])
+    run.commit()
+
+    assert len(run.interactions()) == len(shown)
 
 
 def test_a_click_on_nothing_becomes_a_dead_letter_of_its_topic() -> None:

@@ -16,7 +16,11 @@ class DeploymentRefused(RuntimeError):
 
 
 def check_room(
-    settings: Settings, deployments: Iterable[Deployment], *, at_ms: int
+    settings: Settings,
+    deployments: Iterable[Deployment],
+    *,
+    at_ms: int,
+    spare: int = 0,
 ) -> None:
     """Refuse one more than statistics keep apart.
 
@@ -26,6 +30,8 @@ def check_room(
         All that there were.
     at_ms
         When the next one is to be.
+    spare
+        Names that are left to others.
 
     Raises
     ------
@@ -34,10 +40,11 @@ def check_room(
     limit, keep_ms = settings.limits.interventions, settings.time.keep_ms
     era = at_ms // keep_ms
     known = interventions_of_era(deployments, settings.models, era, keep_ms)
-    if len(known) >= limit:
+    if len(known) >= limit - spare:
         end = time.strftime("%Y-%m-%d %H:%M", time.gmtime((era + 1) * keep_ms // 1_000))
+        left = f", of which {spare} are left to others" if spare else ""
         raise DeploymentRefused(
             f"an era must have at most limits.interventions, {limit}, as statistics "
-            f"keep no more apart; this one has {len(known)}: deploy after it ends, "
-            f"{end} UTC, or raise the limit in another --namespace"
+            f"keep no more apart{left}; this one has {len(known)}: deploy after it "
+            f"ends, {end} UTC, or raise the limit in another --namespace"
         )

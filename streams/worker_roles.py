@@ -77,6 +77,12 @@ async def _train(settings: Settings, stop: Event, status: "Status") -> None:
     await train(settings, stop, status)
 
 
+async def _decide(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.decider import decide  # noqa: PLC0415
+
+    await decide(settings, stop, status)
+
+
 async def _adapt(settings: Settings, stop: Event, status: "Status") -> None:
     from streams.roles.adapter import adapt  # noqa: PLC0415
 
@@ -94,6 +100,10 @@ def _is_training(settings: Settings) -> bool:
     models = settings.models.values()
     is_valued = settings.train.value_every_s and any(x.logs_candidates for x in models)
     return bool(is_valued or settings.schedules or settings.deployed)
+
+
+def _is_deciding(settings: Settings) -> bool:
+    return bool(settings.decisions)
 
 
 def _has_sources(settings: Settings) -> bool:
@@ -149,6 +159,15 @@ ROLES = {
             (QUERIES,),
             (QUERIES, CLICKS),
             _has_sources,
+        ),
+        Role(
+            "decide",
+            "what is served for which query, where there are rules of decisions",
+            7,
+            _decide,
+            (STATISTICS, CANDIDATES, SNAPSHOTS, DECISIONS),
+            (DECISIONS, SNAPSHOTS),
+            _is_deciding,
         ),
     )
 }

@@ -7,7 +7,13 @@ import msgspec
 
 from rankstream.configuration.curves import CurveSettings
 from rankstream.configuration.models import ONLINE, ModelSettings
-from rankstream.configuration.section import Fault, Positive, PositiveFloat, Section
+from rankstream.configuration.section import (
+    Fault,
+    NotNegative,
+    Positive,
+    PositiveFloat,
+    Section,
+)
 
 BOUNDS = ("any-time", "one-look", "doubling-looks", "per-item", "per-click")
 """Those of `models.evaluation.bounds.families`, which services do without."""
@@ -25,8 +31,11 @@ class DecisionSettings(Section, frozen=True):
     each is served where evidence allows no other. `bound` is one of `BOUNDS`, which
     holds with `confidence`, of each comparison, or of all where `is_shared` divides
     what may err by the number of queries. `rule` is one of `RULES`. "any-time" bounds
-    are narrowest at `planned`, a sum of squares. Decisions are made every `every_s`, for
-    at most so many `queries`.
+    are narrowest at `planned`, a sum of squares. With `is_by_session` a difference must
+    stand without each group of sessions, and for sessions to come, of which the rule is
+    narrowest at `planned_lists`. `temperature` is that of lists of both models, 0 where
+    the best goes first. Decisions are made every `every_s`, for at most so many
+    `queries`.
     """
 
     general: str
@@ -36,6 +45,9 @@ class DecisionSettings(Section, frozen=True):
     is_shared: bool = False
     rule: str = "closed"
     planned: PositiveFloat = 48.0
+    planned_lists: PositiveFloat = 1_000.0
+    is_by_session: bool = True
+    temperature: NotNegative = 0.0
     every_s: PositiveFloat = 86_400.0
     queries: Positive = 100_000
 

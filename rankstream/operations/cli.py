@@ -29,6 +29,7 @@ COMMANDS = {
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, interventions, health and the log; --web in a browser",
     "snapshots": "model versions: list, show, roll back, promote, canary, history",
+    "decisions": "what is served for which query: list rules, show the evidence",
     "intervene": "train a model now, list its trainings, verify one from the log",
     "dlq": "dead letters: list, show, count, replay",
     "schemas": "JSON Schemas of events, for programs in any language",

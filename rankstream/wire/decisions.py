@@ -138,6 +138,11 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
         """What it stands on."""
         return pointer_from(self.stands_on.encode())
 
+    @property
+    def version(self) -> int:
+        """Lists that were counted when it was decided; 0 where it was withdrawn."""
+        return int(self.intervention.rpartition(".")[2] or 0)
+
 
 class DecisionKey(NamedTuple):
     """Of a record; that of a manifest has neither query nor set."""

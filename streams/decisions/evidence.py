@@ -69,6 +69,13 @@ class Evidence(NamedTuple):
     splits: Splits
     weights: Floats
 
+    def lists(self) -> Integers:
+        """Lists of both sides that count, [n_sets]."""
+        found = np.zeros(len(self.sets.queries), np.int64)
+        for side in (self.training, self.selection):
+            np.add.at(found, self.policies.sets[side.policies], side.interactions)
+        return found
+
 
 def evidence_of(
     statistics: Statistics,

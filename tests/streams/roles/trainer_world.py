@@ -20,6 +20,7 @@ from rankstream.snapshots import decode_snapshot
 from rankstream.wire.deployments import decode_deployment, is_deployment
 from rankstream.wire.topics import (
     CANDIDATES,
+    DECISIONS,
     EVALUATIONS,
     PREFERENCES,
     SNAPSHOTS,
@@ -30,6 +31,7 @@ from rankstream.wire.training import decode_record, decode_training_key
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
 from streams.local import LocalPipeline, local_settings
+from streams.roles.decider import Decider
 from streams.roles.trainer import Trainer
 from streams.stage import Output
 from tests.clicked_lists import EXAMINATION, N_FEATURES, Shown, show
@@ -38,7 +40,9 @@ from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content
 from tests.fakes.points import Point, straight_on
 
-TOPICS = STATISTICS, CANDIDATES, PREFERENCES, SNAPSHOTS, TRAINING, EVALUATIONS
+TOPICS = (
+    STATISTICS, CANDIDATES, PREFERENCES, SNAPSHOTS, TRAINING, EVALUATIONS, DECISIONS,
+)  # fmt: skip
 START_MS = 1_750_000_000_000
 
 PLAN = TrainingSettings(
@@ -86,9 +90,11 @@ class World:
             other.write(topic, *self.read(topic))
         return other
 
-    def grow(self, n_lists: int) -> None:
+    def grow(self, n_lists: int, *, n_queries: int = 40) -> None:
         """So many lists more, shown and counted."""
-        self._shown = show(self._pipeline, self._ranker, self._shown, n_lists)
+        self._shown = show(
+            self._pipeline, self._ranker, self._shown, n_lists, n_queries=n_queries
+        )
         self._pipeline.flush()
         self.write(STATISTICS, *((x.key, x.value) for x in self._pipeline.statistics()))
 
@@ -118,7 +124,7 @@ class World:
         """Clients that stop at points."""
         return Cluster("", {}, {}, FakeClients(self.kafka, point))
 
-    def tell(self, trainer: Trainer) -> None:
+    def tell(self, trainer: Trainer | Decider) -> None:
         """Let it have read everything."""
         for source in trainer.sources:
             records = list(self.read(source.topic))
@@ -214,8 +220,8 @@ class Paused:
             await self.go_on.wait()
 
 
-async def turned(world: World, trainer: Trainer, n_turns: int = 1) -> None:
-    """Turns of a trainer that has read everything."""
+async def turned(world: World, trainer: Trainer | Decider, n_turns: int = 1) -> None:
+    """Turns of a role that has read everything."""
     stop = asyncio.Event()
     for _ in range(n_turns):
         world.tell(trainer)

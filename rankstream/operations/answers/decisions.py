@@ -1,0 +1,197 @@
+"""What is served for which query, on what evidence, and what would change it."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from producers.topic_reader import TopicReader
+from rankstream.operations.answers.as_builtins import Answer
+from rankstream.settings import Settings
+from rankstream.wire.decision_shards import DecisionError
+from rankstream.wire.decisions import (
+    Decision,
+    Evidence,
+    Manifest,
+    decode_decision,
+    decode_key,
+    decode_manifest,
+)
+from rankstream.wire.routing import normalised_query
+from rankstream.wire.topics import DECISIONS
+
+
+@dataclass(frozen=True)
+class Rule(Answer):
+    """The newest rewrite of a rule.
+
+    Parameters
+    ----------
+    decided, undecided
+        Candidate sets that have an order of their own, and those that have evidence but
+        none yet.
+    left_out
+        Sets for which there was no room.
+    default
+        The snapshot, MODEL@EPOCH.VERSION, that serves all others.
+    """
+
+    name: str
+    number: int
+    intervention: str
+    at_ms: int
+    decided: int
+    undecided: int
+    left_out: int
+    default: str
+    model: str
+
+    @classmethod
+    def of(cls, manifest: Manifest, n_sets: int) -> "Rule":
+        """That of a manifest, of so many sets."""
+        return cls(
+            manifest.name, manifest.number, manifest.intervention, manifest.at_ms,
+            manifest.n_decisions, n_sets - manifest.n_decisions, manifest.n_left_out,
+            manifest.default, manifest.model,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DecidedSet(Answer):
+    """What is decided for a query and one candidate set.
+
+    Parameters
+    ----------
+    candidate_set
+        Its name.
+    order
+        Items, the best first, in blocks of those that are tied; empty where the default
+        serves it.
+    evidence
+        Of its own order, against the general and the logging model.
+    """
+
+    query: str
+    candidate_set: bytes
+    number: int
+    order: list[list[str]]
+    evidence: list[Evidence]
+
+    def to_dict(self) -> dict[str, Any]:
+        """It by names, with what would change it."""
+        return {**super().to_dict(), "remark": self.remark}
+
+    @property
+    def remark(self) -> str:
+        """What would change it, in words."""
+        return remark_on(self)
+
+
+def rules(settings: Settings) -> tuple[list[Rule], list[str]]:
+    """The newest rewrite of each rule, by name; and what could not be read.
+
+    Raises
+    ------
+    TopicUnreadable
+    """
+    manifests: dict[str, Manifest] = {}
+    n_sets: dict[str, set[bytes]] = {}
+    faults: list[str] = []
+    for key, value in _records(settings):
+        try:
+            found = decode_key(key)
+            if found.is_manifest:
+                manifests.pop(found.name, None)
+                if value is not None:
+                    manifests[found.name] = decode_manifest(value)
+                continue
+        except DecisionError as error:
+            faults.append(str(error))
+            continue
+        of_rule = n_sets.setdefault(found.name, set())
+        if value is None:
+            of_rule.discard(key)
+        else:
+            of_rule.add(key)
+    known = sorted(manifests.items())
+    return [Rule.of(x, len(n_sets.get(name, ()))) for name, x in known], faults
+
+
+def decided_sets(
+    settings: Settings, name: str, query: str | None = None
+) -> list[DecidedSet]:
+    """What a rule says of all candidate sets, or of those of one query.
+
+    Those with an order of their own come first, by how much is sure to be gained.
+
+    Raises
+    ------
+    TopicUnreadable
+    DecisionError
+        Where a record is another release's.
+    """
+    wanted = None if query is None else normalised_query(query)
+    values: dict[bytes, bytes] = {}
+    for key, value in _records(settings):
+        values.pop(key, None)
+        if value is not None:
+            values[key] = value
+    found = []
+    for key, value in values.items():
+        at = decode_key(key)
+        if at.name != name or at.is_manifest or wanted not in (None, at.query):
+            continue
+        found.append(_set_of(at.query, at.candidate_set, decode_decision(value)))
+    return sorted(found, key=lambda x: (not x.order, -_surest(x), x.query))
+
+
+def remark_on(decided: DecidedSet) -> str:
+    """What would change a decision, in words."""
+    if not decided.evidence:
+        return "no list of the selection groups was counted that may judge it"
+    if decided.order:
+        return "stays until its own order is no longer better for sure than both models"
+    behind = [x for x in decided.evidence if not x.lower > 0.0]
+    if not behind:
+        return "its own order is better by the bounds, but not yet for all sessions"
+    return "; ".join(_lacking(each) for each in behind)
+
+
+def _lacking(each: Evidence) -> str:
+    against = f"the {each.against} model"
+    if not each.estimate > 0.0:
+        return f"its own order does not look better than {against}"
+    width = each.estimate - each.lower
+    if not math.isfinite(width):
+        return f"nothing bounds its difference from {against} yet"
+    # A bound narrows as one over the root of the lists.
+    wanted = each.interactions * (width / each.estimate) ** 2
+    return (
+        f"about {_rounded(wanted):,} lists would show it better than {against}, if it "
+        f"stays as it looks; {each.interactions:,} are counted"
+    )
+
+
+def _rounded(number: float) -> int:
+    """To two digits."""
+    unit: int = 10 ** max(0, len(str(math.ceil(number))) - 2)
+    return math.ceil(number / unit) * unit
+
+
+def _surest(decided: DecidedSet) -> float:
+    """The least that is sure to be gained."""
+    return min((x.lower for x in decided.evidence), default=-math.inf)
+
+
+def _set_of(query: str, candidate_set: bytes, decision: Decision) -> DecidedSet:
+    ordered = iter([decision.items[number] for number in decision.order])
+    blocks = [[next(ordered) for _ in range(size)] for size in decision.blocks]
+    return DecidedSet(query, candidate_set, decision.number, blocks, decision.evidence)
+
+
+def _records(settings: Settings) -> Iterator[tuple[bytes, bytes | None]]:
+    with TopicReader(settings) as reader:
+        if not reader.partitions(DECISIONS):
+            return
+        for record in reader.records(DECISIONS):
+            yield record.key or b"", record.value

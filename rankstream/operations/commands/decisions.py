@@ -1,0 +1,194 @@
+"""`rankstream decisions`: what is served for which query, on what evidence."""
+
+import argparse
+import math
+
+from rich.table import Table
+
+from rankstream.operations.answers.decisions import (
+    DecidedSet,
+    Rule,
+    decided_sets,
+    rules,
+)
+from rankstream.operations.commands import nothing, settings_of, tell, write_json
+from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
+from rankstream.operations.terminal.words import counted, moment, plain
+from rankstream.settings import Settings
+from rankstream.wire.decisions import Evidence
+
+MOST = 20
+"""Candidate sets that are listed where nothing else is asked for."""
+
+SPARE = ("intervention", "left out", "served by")
+OF_SETS_SPARE = ("clicks", "candidate set")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = (
+        "examples:\n"
+        "  rankstream decisions list                  rules, each with its rewrite\n"
+        "  rankstream decisions list orders           queries with their evidence\n"
+        "  rankstream decisions show orders 'shoes'   one query, and what would\n"
+        "                                             change its decision\n"
+        "\n"
+        "A rule is a section [decisions.NAME] of the settings; the role `decide` of\n"
+        "`rankstream worker` rewrites it (docs/decisions.md).\n"
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="rules, or the queries of one")
+    listing.add_argument("rule", nargs="?", help="list its queries instead")
+    listing.add_argument(
+        "--most",
+        type=_positive,
+        default=MOST,
+        metavar="N",
+        help=f"so many queries, the surest first (default: {MOST})",
+    )
+    show = actions.add_parser("show", help="one query: order, evidence, what lacks")
+    show.add_argument("rule")
+    show.add_argument("query", help="as events have it, in `query_id`")
+    for action in (listing, show):
+        action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked; 1 where there is nothing."""
+    settings = settings_of(arguments)
+    if arguments.action == "show":
+        return _show(settings, arguments)
+    if arguments.rule is not None:
+        return _list_sets(settings, arguments)
+    found, faults = rules(settings)
+    for each in faults:
+        tell(each)
+    if not found:
+        return nothing(
+            "no rule has decided anything yet: set [decisions.NAME], and run the role "
+            "`decide` (`rankstream worker`)"
+        )
+    if arguments.json:
+        write_json([each.to_dict() for each in found])
+    else:
+        print_fitted(wide_console(), _table_of_rules(found), SPARE)
+    return 0
+
+
+def _list_sets(settings: Settings, arguments: argparse.Namespace) -> int:
+    found = decided_sets(settings, arguments.rule)
+    if not found:
+        return nothing(
+            f"the rule {arguments.rule!r} says nothing of any query yet: `rankstream "
+            "decisions list` tells which rules there are"
+        )
+    shown = found[: arguments.most]
+    if arguments.json:
+        write_json([each.to_dict() for each in shown])
+        return 0
+    n_decided = sum(bool(each.order) for each in found)
+    table = Table(
+        title=f"{counted(n_decided, 'decision')} of "
+        f"{counted(len(found), 'candidate set')}",
+        caption="" if len(shown) == len(found) else f"the first {len(shown):,}; --most",
+    )
+    for name in ("query", "candidate set", "served"):
+        table.add_column(name)
+    for name in ("lists", "clicks", "over general", "over logging"):
+        table.add_column(name, justify="right")
+    for each in shown:
+        table.add_row(*_row_of_set(each))
+    print_fitted(wide_console(), table, OF_SETS_SPARE)
+    return 0
+
+
+def _row_of_set(each: DecidedSet) -> tuple[str, ...]:
+    of = {x.against: x for x in each.evidence}
+    first = each.evidence[0] if each.evidence else None
+    return (
+        plain(each.query),
+        each.candidate_set.hex()[:8],
+        "its own order" if each.order else "by default",
+        f"{first.interactions:,}" if first else "0",
+        f"{first.clicks:,}" if first else "0",
+        *(_difference(of.get(name)) for name in ("general", "logging")),
+    )
+
+
+def _show(settings: Settings, arguments: argparse.Namespace) -> int:
+    found = decided_sets(settings, arguments.rule, arguments.query)
+    if not found:
+        return nothing(
+            f"the rule {arguments.rule!r} says nothing of {arguments.query!r}: no list "
+            "of it is counted that may judge, or it is another rule: `rankstream "
+            "decisions list`"
+        )
+    if arguments.json:
+        write_json([each.to_dict() for each in found])
+        return 0
+    console = wide_console()
+    for each in found:
+        print_fitted(console, _table_of_order(each))
+        print_fitted(console, _table_of_evidence(each))
+        console.print(plain(each.remark), highlight=False)
+    return 0
+
+
+def _table_of_rules(found: list[Rule]) -> Table:
+    table = Table()
+    for name in ("rule", "rewrite", "written", "intervention", "default", "served by"):
+        table.add_column(name)
+    for name in ("decided", "undecided", "left out"):
+        table.add_column(name, justify="right")
+    for each in found:
+        table.add_row(
+            plain(each.name), f"{each.number:,}", moment(each.at_ms),
+            plain(each.intervention), plain(each.default), plain(each.model),
+            f"{each.decided:,}", f"{each.undecided:,}", f"{each.left_out:,}",
+        )  # fmt: skip
+    return table
+
+
+def _table_of_order(each: DecidedSet) -> Table:
+    served = "its own order" if each.order else "the default of the rule"
+    candidates = each.candidate_set.hex()[:8]
+    table = Table(title=f"{plain(each.query)}, candidates {candidates}: {served}")
+    table.add_column("rank", justify="right")
+    table.add_column("item")
+    rank = 1
+    for block in each.order:
+        last = rank + len(block) - 1
+        place = f"{rank}" if last == rank else f"{rank} to {last}"
+        table.add_row(place, plain(", ".join(block)))
+        rank = last + 1
+    return table
+
+
+def _table_of_evidence(each: DecidedSet) -> Table:
+    table = Table(title="its own order, against")
+    table.add_column("model")
+    for name in ("difference", "lower", "upper", "lists", "clicks", "groups"):
+        table.add_column(name, justify="right")
+    for one in each.evidence:
+        table.add_row(
+            one.against, *(_figure(x) for x in (one.estimate, one.lower, one.upper)),
+            f"{one.interactions:,}", f"{one.clicks:,}", f"{one.groups:,}",
+        )  # fmt: skip
+    return table
+
+
+def _difference(one: Evidence | None) -> str:
+    if one is None:
+        return "–"
+    return f"{_figure(one.estimate)} ({_figure(one.lower)} to {_figure(one.upper)})"
+
+
+def _figure(value: float) -> str:
+    return f"{value:+.3f}" if math.isfinite(value) else "none"
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more; got {text}")
+    return number

@@ -1,0 +1,267 @@
+"""A rewrite of a rule: what is served from now on, as records of one transaction.
+
+References
+----------
+Oosterhuis & de Rijke (WWW 2021), the meta-policy that is deployed.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from models.arrays import Floats, Integers
+from models.decisions.click_sums import Differences
+from models.decisions.meta_policy import SPECIALISED
+from models.evaluation.bounds.families import Confidence, intervals
+from rankstream.snapshots import Pointer, Snapshot, encode_snapshot, pointer_of
+from rankstream.wire.decision_shards import DecisionError, digest_of, pack_shards
+from rankstream.wire.decisions import (
+    SCHEMA,
+    Decision,
+    Evidence,
+    Manifest,
+    decision_key,
+    decode_decision,
+    encode_decision,
+    encode_manifest,
+    entry_of,
+    manifest_key,
+)
+from rankstream.wire.deployments import deployment_record
+from rankstream.wire.envelope import intervention_of
+from rankstream.wire.topics import DECISIONS, SNAPSHOTS
+from streams.decisions.decide import Comparison, Decisions
+from streams.decisions.evidence import CandidateSets
+from streams.stage import Output
+
+GENERAL, LOGGING = "general", "logging"
+
+Records = Mapping[bytes, bytes]
+"""Values of decisions of one rule by their keys."""
+
+
+class Deployed(NamedTuple):
+    """Snapshots that a rule compares and serves."""
+
+    general: Snapshot
+    logging: Snapshot
+
+
+class Occasion(NamedTuple):
+    """Which rewrite it is.
+
+    Parameters
+    ----------
+    name
+        Of the rule.
+    number
+        Of the rewrite, higher than of all before.
+    version
+        Lists that were counted.
+    at_ms
+        By the clock of who writes it.
+    groups
+        Whose clicks the orders of single queries came from.
+    """
+
+    name: str
+    number: int
+    version: int
+    at_ms: int
+    groups: tuple[int, ...]
+
+
+class Rewrite(NamedTuple):
+    """What is served from now on.
+
+    Parameters
+    ----------
+    manifest
+        Names all of it.
+    decisions
+        Records by key, also of sets for which nothing is decided yet.
+    groups
+        Whose clicks it came from, for the note of its deployment.
+    """
+
+    manifest: Manifest
+    decisions: dict[bytes, Decision]
+    groups: tuple[int, ...]
+
+    def outputs(self, before: Records) -> list[Output]:
+        """Records of one transaction: what changed, the manifest, and a note.
+
+        Parameters
+        ----------
+        before
+            What the topic has of the rule.
+        """
+        written = [
+            Output(DECISIONS, 0, key, encode_decision(decision))
+            for key, decision in self.decisions.items()
+            if not _is_known(decision, before.get(key))
+        ]
+        gone = [
+            Output(DECISIONS, 0, key, None)
+            for key in before
+            if key not in self.decisions
+        ]
+        made = self.manifest
+        key = manifest_key(made.name)
+        note = deployment_record(made.intervention, made.at_ms, self.groups)
+        return [
+            *gone,
+            *written,
+            Output(SNAPSHOTS, 0, *note),
+            Output(DECISIONS, 0, key, encode_manifest(made)),
+        ]
+
+
+def rewritten(
+    occasion: Occasion,
+    deployed: Deployed,
+    sets: CandidateSets,
+    decided: Decisions,
+    kept: Integers,
+    sure: Confidence,
+) -> Rewrite:
+    """Make a rewrite of what was decided.
+
+    Parameters
+    ----------
+    kept : [n_kept]
+        Numbers of the sets that the rule has room for.
+    sure
+        Of the bounds that are told beside.
+
+    Raises
+    ------
+    DecisionError
+        Where an order is none.
+    """
+    decisions = {
+        decision_key(occasion.name, sets.queries[number], sets.names[number]): each
+        for number, each in _decisions(occasion.number, sets, decided, kept, sure)
+    }
+    queries = [sets.queries[number] for number in kept.tolist()]
+    shards = pack_shards(
+        entry_of(query, each)
+        for query, each in zip(queries, decisions.values(), strict=True)
+        if each.order
+    )
+    general, name = deployed.general, occasion.name
+    is_better = bool(decided.general.is_better[0])
+    default = general if is_better else deployed.logging
+    manifest = Manifest(
+        schema=SCHEMA,
+        name=name,
+        number=occasion.number,
+        at_ms=occasion.at_ms,
+        model=general.model,
+        stands_on=str(pointer_of(general)),
+        intervention=intervention_of(name, Pointer(occasion.number, occasion.version)),
+        default=f"{default.model}@{pointer_of(default)}",
+        envelope=encode_snapshot(default),
+        n_decisions=sum(bool(each.order) for each in decisions.values()),
+        n_left_out=len(sets.queries) - len(kept),
+        shards=[digest_of(each) for each in shards],
+    )
+    learned = {*occasion.groups, *general.groups, *deployed.logging.groups}
+    return Rewrite(manifest, decisions, tuple(sorted(learned)))
+
+
+def newest_first(eras: Integers, lists: Integers, most: int) -> Integers:
+    """Numbers of the sets that stay, rising: those with the newest lists.
+
+    Parameters
+    ----------
+    eras, lists : [n_sets]
+        The newest era of which there are lists, and how many lists there are; of two
+        of one era that with more stays.
+    most
+        How many may stay.
+    """
+    order = np.lexsort((np.arange(len(eras)), -lists, -eras))
+    return np.sort(order[:most])
+
+
+def _decisions(
+    number: int,
+    sets: CandidateSets,
+    decided: Decisions,
+    kept: Integers,
+    sure: Confidence,
+) -> Iterator[tuple[int, Decision]]:
+    over = {GENERAL: decided.over_general, LOGGING: decided.over_logging}
+    told = {against: _Told.of(each, sure) for against, each in over.items()}
+    is_own = (decided.chosen == SPECIALISED) & decided.is_ranked
+    for each in kept.tolist():
+        order, blocks = decided.orders.of_set(each) if is_own[each] else ([], [])
+        yield (
+            each,
+            Decision(
+                SCHEMA,
+                number,
+                [*sets.items[each]],
+                order,
+                blocks,
+                [x for against, of in told.items() for x in of.of_set(against, each)],
+            ),
+        )
+
+
+class _Told(NamedTuple):
+    """A comparison as it is told; all [n_sets]."""
+
+    lists: Integers
+    clicks: Integers
+    groups: Integers
+    means: Floats
+    ends: Floats
+
+    @classmethod
+    def of(cls, comparison: Comparison, sure: Confidence) -> "_Told":
+        found = comparison.differences
+        return cls(
+            found.interactions(),
+            found.clicks(),
+            _n_groups(found),
+            found.means(),
+            intervals(found.sums, found.starts, sure),
+        )
+
+    def of_set(self, against: str, number: int) -> Iterator[Evidence]:
+        """Evidence of a set, where there is any."""
+        if not self.lists[number]:
+            return
+        lower, upper = self.ends[number].tolist()
+        yield Evidence(
+            against,
+            int(self.lists[number]),
+            int(self.clicks[number]),
+            int(self.groups[number]),
+            float(self.means[number]),
+            lower,
+            upper,
+        )
+
+
+def _n_groups(found: Differences) -> Integers:
+    """Groups of sessions that have lists of each set, [n_sets]."""
+    n_sets = len(found.starts) - 1
+    owners = np.repeat(np.arange(n_sets), np.diff(found.starts))
+    pairs = np.unique(np.column_stack((owners, found.sums.groups)), axis=0)
+    return np.bincount(pairs[:, 0], minlength=n_sets)
+
+
+def _is_known(decision: Decision, value: bytes | None) -> bool:
+    """Whether a record says the same, of whichever rewrite it is."""
+    if value is None:
+        return False
+    try:
+        known = decode_decision(value)
+    except DecisionError:
+        return False
+    return msgspec.structs.replace(known, number=decision.number) == decision

@@ -72,6 +72,8 @@ class EvidenceReader:
 
     def take(self, batch: ScopeBatch) -> None:
         """Add the scopes of a batch."""
+        # Groups stand as they came first.
+        batch = batch._replace(general=batch.general.by_group())
         by_id = batch.sorted_items()
         sets = self._take_sets(batch, by_id)
         parts = _Parts(sets, self._side_of)

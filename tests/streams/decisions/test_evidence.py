@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from models.counts.definition import ClosedImpression
+from models.counts.group_tables import GroupTables
 from models.counts.placements import (
     DETERMINISTIC,
     LOGGED,
@@ -16,6 +17,7 @@ from models.counts.scope_record import CONVERTED
 from models.decisions.click_sums import differences_of
 from rankstream.wire.exposures import pack_exposures
 from streams.decisions.evidence import evidence_of
+from streams.decisions.evidence_reader import EvidenceReader
 from streams.decisions.refused import Refused
 from streams.native.placing import placements_of_scores
 from streams.statistics.keys import OPEN_SET, Row, ScopeName
@@ -199,6 +201,25 @@ def test_eras_and_interventions_add_up_by_policy():
         strict=True,
     ):
         np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize("policy", [PLACKETT_LUCE, DETERMINISTIC])
+def test_groups_may_stand_in_any_order(policy):
+    """They stand as they came first; nothing else tells in which order."""
+    rng = np.random.default_rng(6)
+    row = next((row for row in ROWS if row[0] == policy), b"")
+    impressions = impressions_of(rng, policy, 200, row)
+    (batch,) = statistics_of(impressions, most_lists=0).batches(None)
+    mixed = GroupTables(*(rng.permutation(rows) for rows in batch.general))
+    found = []
+    for general in (batch.general, mixed):
+        reader = EvidenceReader(SPLITS, CURVE, WEIGHTS)
+        reader.take(batch._replace(general=general))
+        assert reader.refused() == {}
+        found.append([*map(tuple, reader.sums())])
+    for own, other in zip(*found, strict=True):
+        for one, two in zip(own, other, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 def refusals(impressions, name=NAME, **limits):

@@ -134,7 +134,7 @@ def first_decision(stream: Stream, sure: Confidence, n: int, seed: int) -> float
         np.stack([weights(ranks) for ranks in orders]),
         np.array([stream.length, stream.n_groups, n]),
         np.array([stream.is_by_session, stream.is_doubling]),
-        [(_one_list(ranks), mirrored(_one_list(ranks))) for ranks in orders],
+        tuple((_one_list(ranks), mirrored(_one_list(ranks))) for ranks in orders),
         sure,
         np.random.default_rng(seed),
     )

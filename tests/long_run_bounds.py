@@ -6,7 +6,7 @@ where a bound errs more than its confidence and two standard errors allow, or th
 at any time decides later than it has to.
 
 - `coverage`: how often the lower and the upper bound hold, of lists of the fixed case.
-- `deployed`: how often the fixed case is decided, with the range that is too little too.
+- `deployed`: how often the fixed case is decided, also with too little a range.
 - `ever-wrong`: of streams of 8,192 lists without a difference, looked at after each
   list, and logged by what was decided, in how many the first policy is ever better.
 - `median`: lists until the better policy is found, on the fixed case.
@@ -28,6 +28,7 @@ from models.evaluation.bounds.families import (
     intervals,
     lower_bounds,
 )
+from models.evaluation.differences import DifferenceSums
 from tests.compared_policies import (
     FIXED_MEAN,
     LABELS,
@@ -58,7 +59,9 @@ def most(error: float, n_runs: int) -> float:
     return error + 2.0 * math.sqrt(error * (1.0 - error) / n_runs)
 
 
-def evidence_of_runs(n_runs: int, n: int, seed: int) -> Iterator[Any]:
+def evidence_of_runs(
+    n_runs: int, n: int, seed: int
+) -> Iterator[tuple[DifferenceSums, np.ndarray]]:
     """Sums of runs of the fixed case, some at a time."""
     rng = np.random.default_rng(seed)
     at_once = max(1, 200_000 // n)
@@ -74,7 +77,9 @@ def coverage(n_runs: int) -> Iterator[bool]:
         for bound in Bound:
             for epsilon in LEVELS:
                 sure = confidence(bound, epsilon)
-                found = np.concatenate([intervals(*run, sure) for run in runs])
+                found = np.concatenate(
+                    [intervals(sums, starts, sure) for sums, starts in runs]
+                )
                 low = float((found[:, 0] <= FIXED_MEAN).mean())
                 high = float((found[:, 1] >= FIXED_MEAN).mean())
                 told(bound=bound, epsilon=epsilon, lists=n, lower=low, upper=high)
@@ -87,7 +92,9 @@ def deployed(n_runs: int) -> Iterator[bool]:
         runs = list(evidence_of_runs(n_runs, n, seed=2))
         for bound in Bound:
             sure = confidence(bound, epsilon)
-            low = np.concatenate([lower_bounds(*run, sure) for run in runs])
+            low = np.concatenate(
+                [lower_bounds(sums, starts, sure) for sums, starts in runs]
+            )
             share = float((low > 0.0).mean())
             told(bound=bound, epsilon=epsilon, lists=n, deployed=share)
             yield bound is not Bound.ANY_TIME or share >= floor

@@ -70,13 +70,14 @@ def general_parts(tables: GroupTables, parts: Int64, n_items: Int64) -> GeneralP
     rows = _of_parts(tables.rows, tables.totals, parts, (1,), 2)
     at_rows = np.searchsorted(found, rows[:, 0])
     n_rows = np.bincount(at_rows, minlength=len(found))
-    by_rows = np.bincount(at_rows, rows[:, 2], len(found))
     one_row = np.full(len(found), -1)
     one_row[at_rows] = rows[:, 1]
     exposures = _of_parts(tables.pairs, tables.totals, parts, (1, 2), EXPOSURE)
     n_exposed = np.bincount(np.searchsorted(found, exposures[:, 0]), None, len(found))
-    is_of_row = (unknown == 0) & (n_rows == 1) & (by_rows == lists) & (n_exposed == 0)
-    may_be_listed = (unknown == 0) & (n_rows == 0) & (n_exposed > 0)
+    # Lists of no row and of a known policy have exposures, and those of unknown ones
+    # leave the sums of exposures smaller than those of one list would be.
+    is_of_row = (unknown == 0) & (n_rows == 1) & (n_exposed == 0)
+    may_be_listed = (n_rows == 0) & (n_exposed > 0)
     listed: list[int] = []
     n_ranks: list[int] = []
     placed: list[Placements] = []

@@ -93,15 +93,17 @@ def test_the_mean_of_x_is_the_difference_of_rewards(beta, offset):
     assert max(largest) <= 1e-12
 
 
-def test_no_list_can_be_further_off_than_the_bounds_say():
+@pytest.mark.parametrize("beta", [np.zeros(3), BETA], ids=["position", "trust"])
+def test_no_list_can_be_further_off_than_the_bounds_say(beta):
     """And bounds are reached where the most that can be shown is clicked."""
-    policy = policy_of(np.zeros(3))
+    policy = policy_of(beta)
     weights = (FIRST - SECOND) / policy.propensities
+    constant = weights @ policy.anyway
     found = differences_of(policy, sums_of([]), STARTS, FIRST, SECOND).sums
     subsets = list(product([0, 1], repeat=4))
     sums = [np.dot(each, weights) for each in subsets if sum(each) <= 3]
-    assert found.gains[0] == pytest.approx(max(sums))
-    assert found.losses[0] == pytest.approx(-min(sums))
+    assert found.gains[0] == pytest.approx(max(sums) - constant)
+    assert found.losses[0] == pytest.approx(constant - min(sums))
     assert found.largest[0] == pytest.approx(np.abs(weights).max())
 
 
@@ -117,16 +119,18 @@ def test_the_most_that_is_lost_or_gained_is_that_of_a_whole_list():
 
 
 def test_clicks_that_cancel_leave_no_square():
-    """Two weights that are opposite, clicked together."""
-    policy = plain_policy(np.full(2, 0.3), 2)
-    difference = np.array([0.1, -0.1])
-    for n in (1, 7):
-        sums = sums_of([0, 1])
-        sums.clicks[:, 2] = sums.pairs[:, 3] = n
-        starts = np.array([0, 2])
-        found = differences_of(policy, sums, starts, difference, np.zeros(2)).sums
-        assert 0.0 <= found.squares[0] < 1e-15
-        assert found.click_squares[0] == pytest.approx(n * 2.0 / 9.0)
+    """Weights that add up to 0, clicked together: never less than nothing."""
+    rng = np.random.default_rng(0)
+    starts = np.array([0, 3])
+    policy = plain_policy(np.ones(3), 3)
+    for _ in range(300):
+        one, other = rng.normal(size=2)
+        difference = np.array([one, other, -(one + other)])
+        found = differences_of(
+            policy, sums_of([0, 1, 2]), starts, difference, np.zeros(3)
+        ).sums
+        assert 0.0 <= found.squares[0] < 1e-13
+        assert found.click_squares[0] == pytest.approx((difference**2).sum())
 
 
 def test_without_a_second_policy_lists_are_compared_with_their_own():

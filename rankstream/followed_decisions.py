@@ -62,26 +62,19 @@ class FollowedDecisions:
             self._shards = {each: self._shards[each] for each in manifest.shards}
             self._shards[b""] = EMPTY_SHARD
 
-    def check_call(
-        self, policy: str, query_id: str | None, items: Sequence[str] | None
-    ) -> None:
-        """Refuse a list that decisions could not be looked up for.
-
-        Raises
-        ------
-        ValueError
-        """
+    def misuse(self, query_id: str | None, items: Sequence[str] | None) -> ValueError:
+        """Why decisions cannot be served: by the policy, where both are given."""
+        of = f"decisions {self._name!r}"
         if query_id is None or items is None:
             missing = "query_id" if query_id is None else "items"
-            raise ValueError(
-                "query_id and items must be given where decisions are served; got no "
-                f"{missing}, with decisions {self._name!r}: give `rank` both"
+            return ValueError(
+                f"query_id and items must be given where decisions are served; got no "
+                f"{missing}, with {of}: give `rank` both"
             )
-        if policy == "multileave":
-            raise ValueError(
-                "policy must not be multileave where decisions are served; it is, with "
-                f"decisions {self._name!r}: rank with another ranker"
-            )
+        return ValueError(
+            f"policy must not be multileave where decisions are served; it is, with "
+            f"{of}: rank with another ranker"
+        )
 
     def _manifest(self, place: str, value: bytes) -> Manifest:
         manifest = decode_manifest(value)

@@ -261,24 +261,28 @@ class Ranker:
             Whose list it is. While a canary goes out it decides which version makes the
             list; without one that is the version which all others are served.
         query_id, items
-            The query, and the ids of the candidates in the order of the features: what
-            decisions are looked up by. A list that was decided is `deterministic`, or
-            `logged` where items are tied, whatever the policy.
+            The query, and ids of the candidates in the order of the features: needed
+            for decisions, which hold whatever the policy.
 
         Raises
         ------
         NoSnapshot
             Before the first snapshot.
         ValueError
-            Where features do not fit the model, or are not finite, or decisions are
-            served and could not be looked up.
+            Where features do not fit the model or are not finite, or decisions lack those.
         """
         serving = self._taken.serving
         if serving is None:
             raise self._without()
+        served, tag = serving.of(session)
+        intervention, decided, rewrite = None, None, serving.decided
         if self._decisions is not None:
-            self._decisions.check_call(policy, query_id, items)
-        served, tag, intervention, decided = serving.maker(session, query_id, items)
+            if query_id is None or items is None or policy == "multileave":
+                raise self._decisions.misuse(query_id, items)
+            if rewrite is not None and not tag:
+                served = rewrite.default or served
+                intervention = rewrite.manifest.intervention
+                decided = rewrite.list_of(query_id, items)
         return served.rank(
             features, cutoff=cutoff, policy=policy, seed=seed,
             multileaving=multileaving, session=session or "", canary=tag,

@@ -17,8 +17,8 @@ ROOMS = ("rankstream", "streams", "producers", "models")
 VALUE = "…"
 
 REFUSING = {
-    "ChangeRefused", "ConversionRefused", "DecisionError", "DeploymentRefused", "EventTooLarge",
-    "ExperimentChanged",
+    "ChangeRefused", "ConversionRefused", "DecisionError", "DeploymentRefused",
+    "EventTooLarge", "ExperimentChanged",
     "EstimatorRefused", "ExperimentError", "ExplorationRefused", "FeaturesRefused",
     "FileUnreadable",
     "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",

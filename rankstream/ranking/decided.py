@@ -35,8 +35,8 @@ class Decided(NamedTuple):
         """
         route = route_of_query(normalised_query(query_id))
         shard = self.shards[shard_number(route)]
-        row = shard.row(route)
-        if row < 0:
+        row = shard.first_rows.get(route)
+        if row is None:
             return None
         places = sorted(range(len(items)), key=items.__getitem__)
         found = shard.order(row, hash_of_items([items[place] for place in places]))

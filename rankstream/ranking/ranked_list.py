@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.ranking.multileaving import Multileaved
+from rankstream.ranking.tied_list import TiedList
+from rankstream.wire.events import LOGGED, POLICIES
 
 Floats = npt.NDArray[np.float32]
 
@@ -25,8 +27,8 @@ class Ranking(msgspec.Struct, frozen=True):
     the features as they were given, of the list with the hash `features_hash`, where
     the model has them logged. `session` is whose list it is, where that was said;
     `canary` then names the stage of the canary in force, whichever version it is by.
-    `exposures` [n_documents, n_ranks] are probabilities of ranks where the policy does
-    not tell them. Scores say nothing of a list that was decided, and are not logged.
+    `decided` is what the list was drawn by where that was decided; scores say nothing
+    of it then, and are not logged.
     """
 
     order: npt.NDArray[np.int64]
@@ -42,8 +44,7 @@ class Ranking(msgspec.Struct, frozen=True):
     features_hash: bytes = b""
     session: str = ""
     canary: str = ""
-    exposures: Floats | None = None
-    is_decided: bool = False
+    decided: TiedList | None = None
 
     def check_event(self, items: Sequence[str], fields: Mapping[str, Any]) -> None:
         """Refuse what an event of this list cannot say.
@@ -88,10 +89,10 @@ class Ranking(msgspec.Struct, frozen=True):
             "candidates": list(items),
             "features": _base64(self.features[self.order]),
         }
-        if not self.is_decided:
+        if self.decided is None:
             fields["scores"] = _base64(self.scores)
-        if self.exposures is not None:
-            fields["exposures"] = _base64(self.exposures)
+        elif self.policy == POLICIES[LOGGED]:
+            fields["exposures"] = _base64(self.decided.exposures(len(self.order)))
         names = {
             "session": self.session,
             "canary": self.canary,

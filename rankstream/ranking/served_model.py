@@ -68,10 +68,9 @@ class ServedModel(NamedTuple):
             )
         drawn = secrets.randbits(63) if seed is None else seed
         made: Multileaved | None = None
-        exposures: Floats | None = None
         if decided is not None:
             _check_decided(decided, len(scores))
-            order, policy, exposures = decided.drawn(cutoff=cutoff, seed=drawn)
+            order, policy = decided.drawn(cutoff=cutoff, seed=drawn)
         elif policy == "multileave":
             made = compare(
                 scaled, weights, snapshot.hidden, snapshot.kind,
@@ -84,7 +83,7 @@ class ServedModel(NamedTuple):
             order, scores, scaled, policy, drawn, snapshot.model, snapshot.version,
             made, snapshot.intervention if intervention is None else intervention,
             raw if snapshot.log_candidates else None, snapshot.features_hash,
-            session, canary, exposures, decided is not None,
+            session, canary, decided,
         )  # fmt: skip
 
     def _checked_features(self, features: npt.ArrayLike) -> Floats:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from rankstream.ranking.checked_weights import GivenFeatures, checked_weights
 from rankstream.ranking.decided import Decided
 from rankstream.ranking.served_model import ServedModel
-from rankstream.ranking.tied_list import TiedList
 from rankstream.wire.canaries import is_in_canary
 from rankstream.wire.canary_snapshots import KnownCanary, opened_canary
 from rankstream.wire.decision_shards import DecisionError, DecisionShard
@@ -29,18 +28,6 @@ class ServedCanary(NamedTuple):
     tag: str
 
 
-class Maker(NamedTuple):
-    """What makes one list, and what the list logs.
-
-    `intervention` is None where the version's own name is logged.
-    """
-
-    served: ServedModel
-    tag: str
-    intervention: str | None = None
-    decided: TiedList | None = None
-
-
 class Serving(NamedTuple):
     """What is served, replaced as one: no list mixes two moments.
 
@@ -51,29 +38,12 @@ class Serving(NamedTuple):
     canary: ServedCanary | None
     decided: Decided | None = None
 
-    def maker(
-        self, session: str | None, query_id: str | None, items: Sequence[str] | None
-    ) -> Maker:
-        """What makes the list of a session for a query and its candidates.
-
-        A canary in force wins: both of its arms are plain versions, or it would compare
-        decisions as well.
-        """
-        served, tag = self.of(session)
-        decided = self.decided
-        if decided is None or tag or query_id is None or items is None:
-            return Maker(served, tag)
-        return Maker(
-            decided.default or served,
-            tag,
-            decided.manifest.intervention,
-            decided.list_of(query_id, items),
-        )
-
     def of(self, session: str | None) -> tuple[ServedModel, str]:
         """What a session is served, and the tag of the canary in force, if any.
 
         Whose session is not known gets what is served, and no tag: no arm has its list.
+        A list with a tag takes no decision: both arms are plain versions, or a canary
+        would be compared with decisions.
         """
         served, canary = self.served, self.canary
         if canary is None or not session:

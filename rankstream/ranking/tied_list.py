@@ -11,18 +11,6 @@ from rankstream.wire.events import DETERMINISTIC, LOGGED, POLICIES
 Floats = npt.NDArray[np.float32]
 
 
-class DrawnList(NamedTuple):
-    """A list, and what has to be logged of its draw.
-
-    `order` [n_ranks] are rows of the candidates, `exposures` [n_documents, n_ranks]
-    P(row at rank); None where only one list was possible.
-    """
-
-    order: npt.NDArray[np.int64]
-    policy: str
-    exposures: Floats | None
-
-
 class TiedList(NamedTuple):
     """Rows of candidates in the order that was decided, and places that are tied.
 
@@ -32,15 +20,19 @@ class TiedList(NamedTuple):
     rows: Sequence[int]
     ties: Sequence[tuple[int, int]]
 
-    def drawn(self, *, cutoff: int, seed: int) -> DrawnList:
+    def drawn(self, *, cutoff: int, seed: int) -> tuple[npt.NDArray[np.int64], str]:
         """The first ranks, ties uniform over their orders, from PCG64 of the seed.
-
-            P(d at k) = 1 / size of the block of d, for each k among its places
 
         Parameters
         ----------
         cutoff
             Length of the list; fewer where there are fewer documents.
+
+        Returns
+        -------
+        [n_ranks], str
+            Rows of the candidates, and the policy that is logged: `logged` where a tie
+            reaches into the list.
 
         Raises
         ------
@@ -49,20 +41,25 @@ class TiedList(NamedTuple):
         """
         if cutoff < 1:
             raise ValueError(f"cutoff must be at least 1; got {cutoff}")
-        n, touched = min(cutoff, len(self.rows)), []
-        for first, last in self.ties:
-            if first >= n:
-                break
-            touched.append((first, last + 1))
-        if not touched:
-            alone = np.array(self.rows[:n], np.int64)
-            return DrawnList(alone, POLICIES[DETERMINISTIC], None)
-        rng = np.random.Generator(np.random.PCG64(seed))
+        if not self.ties or self.ties[0][0] >= cutoff:
+            return np.array(self.rows[:cutoff], np.int64), POLICIES[DETERMINISTIC]
         order = np.array(self.rows, np.int64)
-        exposures = np.zeros((len(order), n), np.float32)
-        exposures[order[:n], np.arange(n)] = 1.0
-        for start, end in touched:
-            tied = order[start:end]
-            exposures[tied, start : min(end, n)] = 1.0 / (end - start)
-            rng.shuffle(tied)
-        return DrawnList(order[:n], POLICIES[LOGGED], exposures)
+        rng = np.random.Generator(np.random.PCG64(seed))
+        for first, last in self.ties:
+            if first >= cutoff:
+                break
+            rng.shuffle(order[first : last + 1])
+        return order[:cutoff], POLICIES[LOGGED]
+
+    def exposures(self, n_ranks: int) -> Floats:
+        """P(row at rank) [n_documents, n_ranks] of lists of this length.
+
+        P(d at k) = 1 / size of the block of d, for each k among its places
+        """
+        exposures = np.zeros((len(self.rows), n_ranks), np.float32)
+        order = np.array(self.rows)
+        exposures[order[:n_ranks], np.arange(n_ranks)] = 1.0
+        for first, last in self.ties:
+            places = slice(first, min(last + 1, n_ranks))
+            exposures[order[first : last + 1], places] = 1.0 / (last + 1 - first)
+        return exposures

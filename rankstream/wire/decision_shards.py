@@ -16,8 +16,7 @@ import hashlib
 import struct
 import sys
 from array import array
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -66,18 +65,15 @@ class Entry(NamedTuple):
 class DecisionShard(NamedTuple):
     """A shard, verified: look up by route, then by the hash of the candidates.
 
-    `routes`, `hashes` and `ends` [n_entries].
+    `first_rows` are the first entries of queries, by route; `routes`, `hashes` and
+    `ends` [n_entries].
     """
 
+    first_rows: Mapping[int, int]
     routes: "array[int]"
     hashes: "array[int]"
     ends: "array[int]"
     bodies: bytes
-
-    def row(self, route: int) -> int:
-        """The first entry of a query; -1 where it has none."""
-        at = bisect_left(self.routes, route)
-        return at if at < len(self.routes) and self.routes[at] == route else -1
 
     def order(self, row: int, items_hash: int) -> TiedOrder | None:
         """What is decided for a candidate set; None for another one.
@@ -96,7 +92,7 @@ class DecisionShard(NamedTuple):
         return None
 
 
-EMPTY_SHARD = DecisionShard(array("Q"), array("Q"), array("I"), b"")
+EMPTY_SHARD = DecisionShard({}, array("Q"), array("Q"), array("I"), b"")
 
 
 def shard_number(route: int) -> int:
@@ -222,7 +218,9 @@ def load_shard(packed: bytes, digest: bytes) -> DecisionShard:
         _array(kind, packed[start:end])
         for kind, (start, end) in zip("QQI", pairwise(bounds), strict=True)
     )
-    shard = DecisionShard(routes, hashes, ends, packed[bounds[-1] :])
+    # The last that is put in is the first of its query.
+    first_rows = dict(zip(reversed(routes), range(n - 1, -1, -1), strict=True))
+    shard = DecisionShard(first_rows, routes, hashes, ends, packed[bounds[-1] :])
     if not _is_whole(shard):
         raise _malformed(digest)
     return shard

@@ -100,8 +100,8 @@ def plain() -> Ranker:
 
 def rank(ranker: Ranker, query: str = "q", **options: Any) -> Ranking:
     """A list for a query."""
-    given = {"cutoff": 4, "seed": 3, "query_id": query, "items": MIXED} | options
-    return ranker.rank(FEATURES, **given)
+    given: dict[str, Any] = {"cutoff": 4, "seed": 3, "query_id": query, "items": MIXED}
+    return ranker.rank(FEATURES, **(given | options))
 
 
 def event_of(ranker: Ranker, ranking: Ranking, query: str = "q") -> QueryEvent:
@@ -152,11 +152,11 @@ def test_lists_without_a_decision_are_as_before_but_for_the_intervention() -> No
         made = rank(ranker, query, items=items)
         expected = plain().rank(FEATURES, cutoff=4, seed=3)
         assert made.order.tolist() == expected.order.tolist()
-        assert (made.policy, made.is_decided) == ("plackett-luce", False)
+        assert (made.policy, made.decided) == ("plackett-luce", None)
         assert made.intervention == "rule@1"
         assert event_of(ranker, made, query).scores is not None
     fewer = ranker.rank(FEATURES[:5], query_id="q", items=MIXED[:5])
-    assert (fewer.is_decided, len(fewer.order)) == (False, 5)
+    assert (fewer.decided, len(fewer.order)) == (None, 5)
 
 
 def test_before_the_first_rewrite_nothing_differs() -> None:
@@ -224,7 +224,7 @@ def test_the_last_good_rewrite_is_kept(fault: Callable[[Held], object]) -> None:
     assert ranker.rewrite == 1
     assert rank(ranker).intervention == "rule@1"
     assert rank(ranker).policy == "deterministic"
-    assert rank(ranker, "r").is_decided is False
+    assert rank(ranker, "r").decided is None
     held.put(rewrite(4, {"q": TIED}))
     ranker.refresh()
     assert (ranker.rewrite, ranker.trouble) == (4, "")
@@ -258,7 +258,7 @@ def test_a_rollback_takes_decisions_along_at_once() -> None:
     ranker.refresh()
     assert ranker.rewrite == 0
     made = rank(ranker)
-    assert (made.is_decided, made.intervention) == (False, "")
+    assert (made.decided, made.intervention) == (None, "")
     held.put(rewrite(2, stands_on="1.1", default="m@1.1"))
     ranker.refresh()
     assert (ranker.rewrite, rank(ranker).intervention) == (2, "rule@2")
@@ -282,13 +282,13 @@ def test_a_rule_that_was_withdrawn_leaves_lists_as_without_it() -> None:
     ranker.refresh()
     assert (ranker.rewrite, ranker.failures) == (0, {})
     made = rank(ranker)
-    assert (made.intervention, made.is_decided) == ("", False)
+    assert (made.intervention, made.decided) == ("", None)
 
 
 def test_a_rewrite_may_bring_its_own_default() -> None:
     """It makes all lists without a decision, and is logged as what made them."""
-    given = {"envelope": envelope(4, model="general", weights=b"\0" * 8 + b"\0\0\x80?")}
-    ranker, _ = following(default="general@0.4", **given)
+    own = envelope(4, model="general", weights=b"\0" * 8 + b"\0\0\x80?")
+    ranker, _ = following(default="general@0.4", envelope=own)
     made = rank(ranker, "other", policy="deterministic")
     assert made.order.tolist() == np.argsort(-FEATURES[:, 2])[:4].tolist()
     assert (made.model, made.version, made.intervention) == ("general", 4, "rule@1")
@@ -302,20 +302,21 @@ def test_a_canary_in_force_wins() -> None:
     ranker.refresh()
     made = [rank(ranker, session=f"s{number}") for number in range(40)]
     assert {each.version for each in made} == {1, 9}
-    assert not any(each.is_decided for each in made)
+    assert not any(each.decided for each in made)
     assert {each.intervention for each in made} == {"", "m@0.9"}
     assert {each.canary for each in made} == {"m@0.9/1"}
-    assert rank(ranker).is_decided
+    assert rank(ranker).decided
     held.canary = b""
     ranker.refresh()
     ended = rank(ranker, session="s1")
-    assert (ended.is_decided, ended.canary, ended.session) == (True, "", "s1")
+    assert (bool(ended.decided), ended.canary, ended.session) == (True, "", "s1")
 
 
 def test_misuse_is_refused_with_the_remedy() -> None:
     """At the first list, also where nothing was decided for it."""
     ranker, _ = following()
-    for options in ({"query_id": None}, {"items": None}):
+    lacking: list[dict[str, Any]] = [{"query_id": None}, {"items": None}]
+    for options in lacking:
         with pytest.raises(ValueError, match=r"got no .*, with decisions 'rule': give"):
             rank(ranker, **options)
     with pytest.raises(ValueError, match="policy must not be multileave"):

@@ -96,8 +96,8 @@ def test_shards_find_what_was_decided_and_nothing_else() -> None:
     def found(query: str, items: list[str]) -> list[int] | None:
         route = route_of_query(query)
         shard = shards[shard_number(route)]
-        row = shard.row(route)
-        order = shard.order(row, hash_of_items(items)) if row >= 0 else None
+        row = shard.first_rows.get(route)
+        order = None if row is None else shard.order(row, hash_of_items(items))
         return None if order is None else list(order.order)
 
     for (query, *items), order in decided.items():
@@ -120,7 +120,7 @@ def test_a_shard_without_entries_lies_nowhere() -> None:
     assert pack_shards([]) == [b""] * N_SHARDS
     assert digest_of(b"") == b""
     assert load_shard(b"", b"") is EMPTY_SHARD
-    assert EMPTY_SHARD.row(0) == -1
+    assert EMPTY_SHARD.first_rows == {}
 
 
 def test_damaged_shards_are_refused() -> None:

@@ -78,10 +78,8 @@ def held(store: SnapshotStore) -> int:
 
 def keys_of(client: redis.Redis, namespace: str) -> dict[bytes, bytes | None]:
     """Everything of the rule, as bytes."""
-    found: dict[bytes, bytes | None] = {
-        key: client.dump(key) for key in client.keys(f"{namespace}:decisions*")
-    }
-    return found
+    keys: list[Any] = client.keys(f"{namespace}:decisions*")
+    return {key: client.dump(key) for key in keys}
 
 
 def test_a_rewrite_is_written_once_and_only_what_changed(

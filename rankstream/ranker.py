@@ -261,15 +261,14 @@ class Ranker:
             Whose list it is. While a canary goes out it decides which version makes the
             list; without one that is the version which all others are served.
         query_id, items
-            The query, and ids of the candidates in the order of the features: needed
-            for decisions, which hold whatever the policy.
+            And ids of the candidates, by row: decisions need both, whatever the policy.
 
         Raises
         ------
         NoSnapshot
             Before the first snapshot.
         ValueError
-            Where features do not fit the model or are not finite, or decisions lack those.
+            Where features do not fit the model, or decisions cannot be looked up.
         """
         serving = self._taken.serving
         if serving is None:

@@ -1,11 +1,17 @@
 """Features as a training sees them."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
+from models.estimators.splits import Splits
 from rankstream.ranking.checked_weights import CheckedWeights
+from streams.training import gathering
 from streams.training.feature_records import FeaturesRefused
-from streams.training.gathering import Scaling
+from streams.training.gathering import Gathered, Scaling
+from streams.training.item_tables import N_SPLITS, QueryTables
 
 
 def scaling(scale: float, normalisation: str = "none") -> Scaling:
@@ -22,3 +28,24 @@ def test_one_feature_that_overflows_refuses_the_query(normalisation: str) -> Non
     assert np.isfinite(scaling(1e38, normalisation).of("shoes", features)).all()
     with pytest.raises(FeaturesRefused, match="those of query 'shoes' are not"):
         scaling(3e38, normalisation).of("shoes", features)
+
+
+def test_it_is_told_now_and_then_how_many_queries_were_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After each so many, in whatever chunks they come, and at the end."""
+    monkeypatch.setattr(gathering, "QUERIES_AT_ONCE", 3)
+    one = QueryTables(
+        "shoes", (), (), np.zeros((4, N_SPLITS, 0)), np.ones(N_SPLITS, np.int64)
+    )
+    monkeypatch.setattr(gathering, "query_tables", lambda _, found: [one] * found.n)
+    how: Any = SimpleNamespace(gatherer=lambda: SimpleNamespace(of=lambda x: x))
+    without: Any = SimpleNamespace(n_features=2, n_partitions=1, of=lambda *_: None)
+    gathered = Gathered(scaling(1.0), without, Splits(9, (0,), (1,), (2,), 0.5), how)
+    chunks: Any = [SimpleNamespace(n=n, n_left_out=1) for n in (2, 0, 5, 1)]
+    told: list[int] = []
+    gathered.take(chunks, told.append)
+
+    assert told == [3, 6, 8]
+    assert (gathered.n_queries, gathered.n_without_features) == (8, 8)
+    assert gathered.n_left_out == 4

@@ -35,12 +35,6 @@ class GroupTables(NamedTuple):
     click_pairs: Int64
     rewards: Int64
 
-    def by_group(self) -> "GroupTables":
-        """The same rows by group, those of one in the order that they have."""
-        return GroupTables(
-            *(rows[np.argsort(rows[:, 0], kind="stable")] for rows in self)
-        )
-
 
 N_KEYS = (1, 2, 3, 2, 5, 4)
 """How many of each table's columns tell its rows apart."""

@@ -72,8 +72,10 @@ class EvidenceReader:
 
     def take(self, batch: ScopeBatch) -> None:
         """Add the scopes of a batch."""
-        # Groups stand as they came first.
-        batch = batch._replace(general=batch.general.by_group())
+        # Cells that lie apart come behind the others of their scope.
+        totals = batch.general.totals
+        totals = totals[np.argsort(totals[:, 0])]
+        batch = batch._replace(general=batch.general._replace(totals=totals))
         by_id = batch.sorted_items()
         sets = self._take_sets(batch, by_id)
         parts = _Parts(sets, self._side_of)

@@ -18,6 +18,9 @@ from streams.decisions.logging_policies import Placements, joined
 IMPRESSIONS, WITHOUT_EXPOSURE, EXPOSURE = 1, 5, 8
 """Columns of totals, and of pairs."""
 
+LEAST_SHUFFLED = 3
+"""Items for a last rank that must have been shuffled."""
+
 
 class GeneralParts(NamedTuple):
     """Parts that counted lists by item and rank.
@@ -55,6 +58,8 @@ def general_parts(tables: GroupTables, parts: Int64, n_items: Int64) -> GeneralP
 
     Parameters
     ----------
+    tables
+        With totals sorted by cell, one row for each.
     parts : [n_cells]
         The part of each row of totals; -1 where it counts for nothing.
     n_items : [n_scopes]
@@ -117,7 +122,8 @@ def _one_list(own: Int64, lists: int, n_items: int) -> Placements | None:
     """Where all lists put items, if exposures can only be those of one list.
 
     Either all ranks are sure, or all but the last, which any other item of the set has
-    alike. `own` [n, 3] is item, rank, and the sum of exposures.
+    alike. If those are two, two lists that were shown as often would look the same.
+    `own` [n, 3] is item, rank, and the sum of exposures.
     """
     items, ranks, exposures = own.T
     is_sure = exposures == lists * EXPOSURE_ONE
@@ -128,9 +134,7 @@ def _one_list(own: Int64, lists: int, n_items: int) -> Placements | None:
     if not is_sure.all():
         drawn = exposures == lists * round(EXPOSURE_ONE / max(n_drawn, 1))
         is_last = drawn & (ranks == len(above) + 1)
-        if not (is_last | is_sure).all() or is_last.sum() != n_drawn:
+        if n_drawn < LEAST_SHUFFLED or not (is_last | is_sure).all():
             return None
         chances[is_last] = 1.0 / n_drawn
-    if len(np.unique(items)) < len(items):
-        return None
     return Placements(np.zeros(len(own), np.int64), items, ranks, chances)

@@ -12,6 +12,7 @@ from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Splits
 
 CURVE = BiasCurve(np.array([0.9, 0.5, 0.3, 0.2]), np.zeros(4))
+SHORT = BiasCurve(np.array([0.9, 0.5]), np.array([0.05, 0.02]))
 TRUST = BiasCurve(np.array([0.7, 0.5, 0.3, 0.2]), np.array([0.2, 0.1, 0.06, 0.01]))
 SPLITS = Splits(4, (0, 1), (), (2, 3), 0.0)
 

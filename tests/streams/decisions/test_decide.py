@@ -32,7 +32,7 @@ def drawn_lists(seed, n=240, n_queries=3):
         policy = int(rng.choice((DETERMINISTIC, TAIL_SHUFFLE, PLACKETT_LUCE)))
         order, own = orders[query], ()
         if policy == TAIL_SHUFFLE:
-            order = [*order[:3], int(rng.permutation(order[3:])[0])]
+            order = [*order[:2], int(rng.permutation(order[2:])[0])]
         if policy == PLACKETT_LUCE:
             own = scores[query].tolist()
             order = np.argsort(-(scores[query] + rng.gumbel(size=N)))[:4].tolist()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from models.counts.definition import ClosedImpression
-from models.counts.group_tables import GroupTables
 from models.counts.placements import (
     DETERMINISTIC,
     LOGGED,
@@ -17,13 +16,12 @@ from models.counts.scope_record import CONVERTED
 from models.decisions.click_sums import differences_of
 from rankstream.wire.exposures import pack_exposures
 from streams.decisions.evidence import evidence_of
-from streams.decisions.evidence_reader import EvidenceReader
 from streams.decisions.refused import Refused
 from streams.native.placing import placements_of_scores
 from streams.statistics.keys import OPEN_SET, Row, ScopeName
 from streams.statistics.reader import Statistics
 from tests.models.counts.scope_values import ScopeValue
-from tests.streams.decisions.raw_sums import CURVE, SPLITS, TRUST, Sums, raw_sums
+from tests.streams.decisions.raw_sums import CURVE, SHORT, SPLITS, TRUST, Sums, raw_sums
 from tests.streams.statistics.statistics_records import counted_record, scope_records
 
 ITEMS = ("d", "b", "e", "a", "c")
@@ -169,6 +167,28 @@ def test_one_policy_counted_by_item_and_rank_is_exact(policy, most_lists, curve)
     assert_exact(impressions, curve, rng, most_lists=most_lists)
 
 
+@pytest.mark.parametrize("most_lists", [0, 64])
+@pytest.mark.parametrize("policy", [TAIL_SHUFFLE, LOGGED, PLACKETT_LUCE])
+def test_clicks_at_ranks_beyond_the_curve_are_left_out(policy, most_lists):
+    """With what they were exposed to there; the items may stand higher too."""
+    rng = np.random.default_rng(policy)
+    row = next((row for row in ROWS if row[0] == policy), b"")
+    impressions = impressions_of(rng, policy, 60, row)
+    assert_exact(impressions, SHORT, rng, most_lists=most_lists)
+
+
+@pytest.mark.parametrize("policy", [DETERMINISTIC, PLACKETT_LUCE])
+def test_pieces_that_lie_apart_are_read_too(policy):
+    """Cells of some groups, and lists; in whatever order they come."""
+    rng = np.random.default_rng(policy)
+    row = next((row for row in ROWS if row[0] == policy), b"")
+    impressions = impressions_of(rng, policy, 60, row)
+    for most_lists in (0, 1):
+        own = {"most_lists": most_lists, "piece_lists": 1}
+        assert_exact(impressions, TRUST, rng, pieces=(0, 2), **own)
+        assert_exact(impressions, TRUST, rng, pieces=(3,), **own)
+
+
 def test_lists_that_differ_in_no_propensity_are_one_policy():
     """A tail that was shuffled has one rho, whichever item came last."""
     rng = np.random.default_rng(3)
@@ -203,25 +223,6 @@ def test_eras_and_interventions_add_up_by_policy():
         np.testing.assert_array_equal(own, other)
 
 
-@pytest.mark.parametrize("policy", [PLACKETT_LUCE, DETERMINISTIC])
-def test_groups_may_stand_in_any_order(policy):
-    """They stand as they came first; nothing else tells in which order."""
-    rng = np.random.default_rng(6)
-    row = next((row for row in ROWS if row[0] == policy), b"")
-    impressions = impressions_of(rng, policy, 200, row)
-    (batch,) = statistics_of(impressions, most_lists=0).batches(None)
-    mixed = GroupTables(*(rng.permutation(rows) for rows in batch.general))
-    found = []
-    for general in (batch.general, mixed):
-        reader = EvidenceReader(SPLITS, CURVE, WEIGHTS)
-        reader.take(batch._replace(general=general))
-        assert reader.refused() == {}
-        found.append([*map(tuple, reader.sums())])
-    for own, other in zip(*found, strict=True):
-        for one, two in zip(own, other, strict=True):
-            np.testing.assert_array_equal(one, two)
-
-
 def refusals(impressions, name=NAME, **limits):
     """What is left out, and how many lists are not."""
     evidence = evidence_of(
@@ -248,6 +249,15 @@ def test_what_no_sound_judgement_can_be_made_of_is_left_out_and_counted():
     assert refusals(both_scores(rng)) == ({Refused.MIXED: 60}, 0)
     two = [*sure, *impressions_of(rng, DETERMINISTIC, 40)]
     assert refusals(two, most_lists=0) == ({Refused.MIXED: 80}, 0)
+    # Rows that a scope had no room for are only added up to others.
+    assert refusals(both_scores(rng), exposure_rows=1) == ({Refused.MIXED: 60}, 0)
+    shared = [
+        ClosedImpression(group, [0, 1, 2, last], {0: [4]})
+        for group in range(4)
+        for last in (3, 4)
+    ]
+    assert refusals(shared, most_lists=0) == ({Refused.MIXED: 8}, 0)
+    assert refusals(shared) == ({}, 8)
     beyond = impressions_of(rng, LOGGED, 40, [*ROWS][2])
     assert refusals(beyond, exposure_rows=0) == ({Refused.MIXED: 40}, 0)
     for policy in (UNKNOWN, MULTILEAVE):

@@ -8,6 +8,8 @@ from typing import Any
 from models.interleaving.simulated import NAMES
 from rankstream.lab.reproduction import multileaving
 from rankstream.lab.reproduction.engine import Study, reproduce
+from rankstream.lab.reproduction.genspec.plan import TABLE as GENSPEC
+from rankstream.lab.reproduction.genspec.report import GenspecStudy
 from rankstream.lab.reproduction.interventions.plan import PARTS
 from rankstream.lab.reproduction.interventions.plan import TABLE as INTERVENTIONS
 from rankstream.lab.reproduction.interventions.report import InterventionStudy
@@ -35,12 +37,13 @@ STUDIES: dict[str, type[Study[Any]]] = {
     TOP_K: TopKStudy,
     LOSSES: LossStudy,
     INTERVENTIONS: InterventionStudy,
+    GENSPEC: GenspecStudy,
 }
 """What makes each table; that of multileaving draws nothing."""
 
 TABLES = (
     LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, TOP_K, LOSSES,
-    INTERVENTIONS,
+    INTERVENTIONS, GENSPEC,
 )  # fmt: skip
 
 LEARNERS = sorted({*BASELINES, *SCORING_ALL, *(learner for learner, _ in LONG_RUNS)})
@@ -58,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   top-k         estimators by documents shown, and by clicks (chapter 7)
   losses        losses and their selection, by clicks (chapter 7)
   interventions estimators by interventions, beside online learners (chapter 10)
+  genspec       who is served for which query, by bounds (chapter 8)
 
 examples:
   rankstream reproduce MQ2008 --published
@@ -65,6 +69,7 @@ examples:
   rankstream reproduce MQ2008 --table multileaving --published --runs 2
   rankstream reproduce MQ2008 --table top-k --shown 2 5 --clicks 10000 1000000
   rankstream reproduce MQ2008 --table interventions --parts sharp --runs 2
+  rankstream reproduce MQ2008 --table genspec --runs 2
 
 Chapters are those of Oosterhuis (2020). The output folder keeps finished runs,
 and they are not run again. So you may stop at any time: the same command
@@ -86,12 +91,17 @@ continues. A larger --runs adds runs."""
         "--runs",
         type=int,
         help=f"how many of each fold (default: {Study.n_runs}; top-k, losses "
-        f"{TopKStudy.n_runs}; interventions {InterventionStudy.n_runs})",
+        f"{TopKStudy.n_runs}; interventions {InterventionStudy.n_runs}; genspec "
+        f"{GenspecStudy.n_runs})",
     )
     parser.add_argument(
         "--folds", type=int, help="only the first folds, so many (default: all)"
     )
-    parser.add_argument("--impressions", type=int, help="how many in each run")
+    parser.add_argument(
+        "--impressions",
+        type=int,
+        help="how many in each run; genspec: of each training query",
+    )
     parser.add_argument(
         "--users", nargs="+", help="only these", metavar="NAME", default=None
     )

@@ -175,6 +175,18 @@ def figures_table(
     return table
 
 
+def claim_row(claim: Claim) -> dict[str, Any]:
+    """A claim as a row of a file."""
+    gap = claim.gap
+    return {
+        "claim": claim.text,
+        "difference": f"{gap.value:.5f}",
+        "error": f"{gap.error:.5f}",
+        "p": f"{gap.p:.3g}",
+        "holds": "undecided" if claim.holds is None else claim.holds,
+    }
+
+
 def claims_table(claims: Sequence[Claim], title: str) -> Table:
     """Claims as people read them."""
     table = Table(title=title, title_justify="left")

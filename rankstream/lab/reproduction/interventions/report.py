@@ -14,8 +14,8 @@ from rankstream.lab.closed_loops.policy_training import POLICY_GRADIENT
 from rankstream.lab.reproduction.data import SPLITS, VALIDATION
 from rankstream.lab.reproduction.engine import Finished, Job, Output, Setup, Study
 from rankstream.lab.reproduction.figures import (
-    Claim,
     Curves,
+    claim_row,
     claims_table,
     curves_of,
     figure_of,
@@ -134,7 +134,7 @@ def report(found: Found, output: Output, seed: int) -> None:
         output.console.print(_table(output.name, part, shown))
     claims = claims_of(found)
     if claims:
-        rows = [_claim_row(claim) for claim in claims]
+        rows = [claim_row(claim) for claim in claims]
         write_csv(output.out / f"{TABLE}-claims.csv", rows)
         output.console.print(claims_table(claims, "claims"))
     ratio = matched(found, rng=np.random.default_rng(seed))
@@ -153,17 +153,6 @@ def _reached(earlier: float) -> str:
 
 def _times(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio > 0.0 else "less than 1.0"
-
-
-def _claim_row(claim: Claim) -> dict[str, Any]:
-    gap = claim.gap
-    return {
-        "claim": claim.text,
-        "difference": f"{gap.value:.5f}",
-        "error": f"{gap.error:.5f}",
-        "p": f"{gap.p:.3g}",
-        "holds": "undecided" if claim.holds is None else claim.holds,
-    }
 
 
 def _rows(cell: Cell, curves: Curves) -> list[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""Which policy is served for which query, on what evidence (chapter 8)."""

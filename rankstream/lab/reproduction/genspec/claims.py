@@ -16,6 +16,7 @@ from rankstream.lab.reproduction.figures import Claim, Difference, claimed_gap
 from rankstream.lab.reproduction.genspec.plan import (
     ALL_LISTS,
     ANY_TIME,
+    CLOSED,
     CONFIDENCES,
     GENERAL,
     LOGGING,
@@ -24,6 +25,7 @@ from rankstream.lab.reproduction.genspec.plan import (
     SPECIAL,
     TESTS,
     bounded,
+    ruled,
 )
 from rankstream.lab.reproduction.interventions.claims import is_more, reached_at
 
@@ -42,6 +44,9 @@ SAFE = (
     *(bounded(ANY_TIME, each) for each in CONFIDENCES if each >= 0.5),
 )
 """Never below what logged. At a confidence of .01 any time may be: it hardly bounds."""
+
+SURE = bounded(ANY_TIME, CONFIDENCES[-1])
+"""The bound by which rules are compared."""
 
 SHARES = (0.5, 0.9)
 """Of what specialisation gains in the end, by which delays are told."""
@@ -104,9 +109,11 @@ def _is_not_below(gap: Difference) -> bool | None:
 
 
 def _end_claims(curves: Curves) -> list[Claim]:
-    """Against SEA, generalisation, and on queries without clicks."""
-    claims = []
+    """Against SEA and generalisation, on queries without clicks, and by rules."""
     last = f"at {curves.counts[-1]:,}"
+    gap = curves.gaps(SURE, ruled(SURE, CLOSED))[-1]
+    text = f"{SURE}: above the rule that keeps no list {last}"
+    claims = [Claim(text, gap, is_more(gap))]
     for name in (bounded(ANY_TIME, 0.5), bounded(ONE_LOOK, 0.5)):
         gap = curves.gaps(name, GENERAL)[-1]
         claims.append(Claim(f"{name}: above generalisation {last}", gap, is_more(gap)))

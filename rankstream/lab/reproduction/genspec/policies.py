@@ -71,14 +71,11 @@ def general_ranker(training: QueryChunk, held_out: QueryChunk, *, seed: int) -> 
         Of the order of queries.
     """
     n_features = training.features.shape[1]
-    start = np.zeros(n_features)
-    if not (training.values.any() and held_out.values.any()):
-        return start
     longest = max(int(np.diff(each.offsets).max()) for each in (training, held_out))
     plan = TrainingPlan(
         longest, EPOCHS, learning_rate=RATE, patience=PATIENCE, seed=seed, loss=LOSS
     )
-    ranker = ranker_of("linear", n_features, ())
+    ranker, start = ranker_of("linear", n_features, ()), np.zeros(n_features)
     return train_ranker(ranker, start, [training], [held_out], plan).weights
 
 
@@ -104,5 +101,5 @@ class Worth:
         return np.add.reduceat(shown * self._gains, self._offsets[:-1])
 
     def ndcg(self, shown: Floats) -> float:
-        """Of a policy by the discounts that items have on average, `shown` [n_items]."""
+        """Of a policy; `shown` [n_items] are the discounts that it gives on average."""
         return float(np.mean(self._sums(shown)[self.is_counted] / self._ideals))

@@ -2,11 +2,10 @@
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from models.arrays import Floats
@@ -16,11 +15,11 @@ from rankstream.lab.reproduction.figures import (
     claim_row,
     claims_table,
     figure_of,
-    figures_table,
     write_csv,
 )
 from rankstream.lab.reproduction.genspec.claims import (
     SHARES,
+    SURE,
     Curves,
     claims_of,
     delays_of,
@@ -55,9 +54,6 @@ from rankstream.lab.reproduction.genspec.runs import (
     settings_digest,
 )
 from rankstream.lab.reproduction.picture import Lines, picture_of
-
-SURE = bounded(ANY_TIME, CONFIDENCES[-1])
-"""The bound of the tables about rules."""
 
 ALONE = LOGGING, GENERAL, SPECIAL
 
@@ -168,22 +164,39 @@ def _columns(name: str, values: Floats) -> dict[str, str]:
 
 def _print_tables(curves: Curves, output: Output) -> None:
     title = f"{output.name}, slope {curves.slope:g}, by lists of each query"
-    headings = [f"{count:,}" for count in curves.counts]
-
-    def along(names: Sequence[str], of: dict[str, Floats]) -> dict[str, list[Floats]]:
-        return {name: [*np.moveaxis(of[name], -1, 0)] for name in names}
-
-    train, unseen = dict(curves.train), dict(curves.unseen)
-    with_clicks = (*ALONE, ALL_LISTS, *TESTS)
+    with_clicks = "NDCG on queries with clicks"
     of_rules = [ruled(test, rule) for test in (UNBOUNDED, SURE) for rule in RULES]
-    for heading, first, lines in (
-        ("NDCG on queries with clicks", "policy", along(with_clicks, train)),
-        ("NDCG on unseen queries", "policy", along(DRAWN_UNSEEN, unseen)),
-        ("NDCG on queries with clicks", "rule", along(of_rules, train)),
+    for heading, names, of in (
+        (with_clicks, (*ALONE, ALL_LISTS, *TESTS), curves.train),
+        (f"{with_clicks}, by rules", of_rules, curves.train),
+        ("NDCG on unseen queries", DRAWN_UNSEEN, curves.unseen),
     ):
-        table = figures_table(f"{title}: {heading}", first, headings, lines, 3)
-        output.console.print(table)
+        lines = {name: of[name] for name in names}
+        output.console.print(_means_table(f"{title}: {heading}", curves.counts, lines))
     output.console.print(_delay_table(curves, f"{title}: delay"))
+
+
+def _means_table(
+    title: str, counts: Sequence[int], lines: Mapping[str, Floats]
+) -> Table:
+    """Policies as rows; errors are alike, and the largest says enough."""
+    means = {
+        name: [figure_of(values[..., at]) for at in range(len(counts))]
+        for name, values in lines.items()
+    }
+    errors = [figure.error for row in means.values() for figure in row]
+    largest = max(filter(math.isfinite, errors), default=math.nan)
+    table = Table(
+        title=title,
+        title_justify="left",
+        caption=f"standard errors: at most {largest:.4f}",
+    )
+    table.add_column("policy")
+    for count in counts:
+        table.add_column(f"{count:,}", justify="right", no_wrap=True)
+    for name, row in means.items():
+        table.add_row(name, *(f"{figure.mean:.3f}" for figure in row))
+    return table
 
 
 def _delay_table(curves: Curves, title: str) -> Table:

@@ -27,15 +27,15 @@ from rankstream.lab.reproduction.genspec.plan import (
 )
 from rankstream.lab.reproduction.genspec.policies import expected_discounts
 
-OFFSETS = np.array([0, 3, 6])
-RANKS = np.array([1, 2, 3, 1, 2, 3])
-RELEVANCE = np.array([0.1, 0.2, 0.9, 0.5, 0.4, 0.2])
-"""The list that is logged is the worst one of the first query, and the best of the
-second."""
+OFFSETS = np.array([0, 3, 6, 9])
+RANKS = np.array([1, 2, 3, 1, 2, 3, 1, 2, 3])
+RELEVANCE = np.array([0.1, 0.2, 0.9, 0.5, 0.4, 0.2, 0.5, 0.2, 0.4])
+"""The list that is logged is the worst one of the first query, the best of the second,
+and of the third it is better than that of the general policy."""
 
 POLICIES = Policies(
     logging=expected_discounts(-RANKS.astype(float), OFFSETS),
-    general=expected_discounts(np.array([0.0, 2.0, 1.0, 1.0, 2.0, 0.0]), OFFSETS),
+    general=expected_discounts(np.array([0.0, 2, 1, 1, 2, 0, 0, 1, 2]), OFFSETS),
     special=expected_discounts(RELEVANCE, OFFSETS),
 )
 
@@ -44,11 +44,11 @@ def expected(n_lists: int) -> QueryClicks:
     """As many clicks of lists that decide as are expected."""
     chances = RELEVANCE / RANKS
     pairs = []
-    for own in np.split(chances, 2):
+    for own in np.split(chances, 3):
         both = np.outer(own, own)
         np.fill_diagonal(both, own)
         pairs.append(n_lists * both)
-    return QueryClicks(np.zeros(2, int), np.full(2, n_lists), np.zeros(6), pairs)
+    return QueryClicks(np.zeros(3, int), np.full(3, n_lists), np.zeros(9), pairs)
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -61,10 +61,10 @@ def test_with_many_lists_all_are_right(name: str) -> None:
     assert {rule: each.is_general for rule, each in chosen.items()} == dict.fromkeys(
         (KEPT, CLOSED, PRINTED), True
     )
-    assert chosen[KEPT].of_queries.tolist() == [SPECIALISED, LOGGING]
-    assert chosen[CLOSED].of_queries.tolist() == [SPECIALISED, GENERAL]
-    assert chosen[PRINTED].of_queries.tolist() == [SPECIALISED, LOGGING]
-    assert chosen[KEPT].is_special.tolist() == [True, False]
+    assert chosen[KEPT].of_queries.tolist() == [SPECIALISED, LOGGING, SPECIALISED]
+    assert chosen[CLOSED].of_queries.tolist() == [SPECIALISED, GENERAL, SPECIALISED]
+    assert chosen[PRINTED].of_queries.tolist() == [SPECIALISED, LOGGING, SPECIALISED]
+    assert chosen[KEPT].is_special.tolist() == [True, False, True]
     shown = chosen[KEPT].shown(POLICIES, OFFSETS)
     np.testing.assert_array_equal(shown, POLICIES.special)
 
@@ -76,7 +76,19 @@ def test_two_lists_prove_nothing(name: str) -> None:
     if not name.endswith(" 0.01"):
         for each in chosen.values():
             assert not each.is_general
-            assert each.of_queries.tolist() == [LOGGING, LOGGING]
+            assert each.of_queries.tolist() == [LOGGING] * 3
+
+
+@pytest.mark.parametrize("bound", [each for each in BOUNDS if each != SEA])
+def test_over_all_queries_who_is_sure_waits(bound: str) -> None:
+    """1,000 lists of each are enough for half a confidence, and not for .95."""
+    evidence = Evidence(expected(1_000), POLICIES, RANKS, OFFSETS)
+    found = [
+        evidence.chosen(TESTS_BY_NAME[bounded(bound, each)])[CLOSED].is_general
+        for each in CONFIDENCES
+    ]
+
+    assert found == [True, True, False]
 
 
 def test_estimates_alone_choose_by_their_sign() -> None:
@@ -93,7 +105,7 @@ def test_lists_that_train_prove_nothing() -> None:
     """Other clicks of theirs leave all that is chosen from fixed policies."""
     clicks = expected(5_000)
     evidence = Evidence(clicks, POLICIES, RANKS, OFFSETS)
-    other = clicks._replace(training=np.arange(6.0), training_lists=np.array([9, 9]))
+    other = clicks._replace(training=np.arange(9.0), training_lists=np.full(3, 9))
     again = Evidence(other, POLICIES, RANKS, OFFSETS)
     for test in TESTS_BY_NAME.values():
         one, two = evidence.chosen(test), again.chosen(test)
@@ -125,6 +137,7 @@ def test_surer_bounds_choose_fewer_and_apart_fewer_still() -> None:
         for less, more in itertools.pairwise(few):
             assert not (more & ~less).any()
         assert few[0].sum() > few[-1].sum()
+    assert len({tuple(found[bounded(bound, 0.95)]) for bound in BOUNDS}) == len(BOUNDS)
     for confidence in CONFIDENCES:
         apart, together = (
             found[bounded(bound, confidence)] for bound in (SEA, ONE_LOOK)

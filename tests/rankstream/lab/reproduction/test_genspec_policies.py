@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from models.arrays import Floats
 from rankstream.lab.closed_loops.world import World
 from rankstream.lab.reproduction.genspec.policies import (
     Worth,
@@ -62,15 +63,21 @@ def test_a_general_ranker_finds_the_feature_that_tells() -> None:
 
 def test_worth_is_the_mean_over_all_lists_of_a_policy() -> None:
     """Queries without a relevant item do not count; the best order is worth 1."""
-    grades, offsets = np.array([0.0, 4.0, 2.0, 0.0, 0.0]), np.array([0, 3, 5])
+    grades = np.array([0.0, 4.0, 2.0, 0.0, 0.0, 1.0, 0.0])
+    offsets = np.array([0, 3, 5, 7])
     worth = Worth(grades, offsets)
-    gains = 2.0 ** grades[:3] - 1.0
-    falling = 1.0 / np.log2([2.0, 3.0, 4.0])
-    every = [gains[[*order]] @ falling for order in itertools.permutations(range(3))]
 
-    assert worth.is_counted.tolist() == [True, False]
+    def random_ndcg(gains: Floats) -> float:
+        n = len(gains)
+        falling = 1.0 / np.log2(np.arange(2.0, n + 2.0))
+        every = [
+            gains[[*order]] @ falling for order in itertools.permutations(range(n))
+        ]
+        return float(np.mean(every) / max(every))
+
+    expected = random_ndcg(np.array([0.0, 15.0, 3.0])) + random_ndcg(np.array([1.0, 0]))
+    assert worth.is_counted.tolist() == [True, False, True]
     assert worth.ndcg(expected_discounts(grades, offsets)) == 1.0
     np.testing.assert_allclose(
-        worth.ndcg(expected_discounts(np.zeros(5), offsets)),
-        np.mean(every) / max(every),
+        worth.ndcg(expected_discounts(np.zeros(7), offsets)), expected / 2.0
     )

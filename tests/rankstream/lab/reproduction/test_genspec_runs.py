@@ -59,10 +59,11 @@ def test_a_run_has_all_figures(setup: Setup) -> None:
     for name in (SPECIAL, ALL_LISTS):
         assert found[named(TRAIN, name)][-1] > 0.97
         assert len({*found[named(UNSEEN, name)]}) == 1
-    general, unseen = (found[named(UNSEEN, name)] for name in (GENERAL, LOGGING))
+    general, logged = (found[named(UNSEEN, name)] for name in (GENERAL, LOGGING))
     for name in META:
         for at, value in enumerate(found[named(UNSEEN, name)]):
-            assert value in (general[at], unseen[at])
+            assert value in (general[at], logged[at])
+    assert found[named(UNSEEN, "SEA, 0.95")][0] == logged[0] != general[0]
     specialised = found[named(SPECIALISED, "no bounds")]
     assert 0.0 <= min(specialised) < max(specialised) <= 1.0
 
@@ -85,6 +86,7 @@ def test_policies_do_not_learn_from_lists_that_decide(setup: Setup) -> None:
     nothing = [np.zeros_like(each) for each in moment.clicks.pairs]
     without = moment._replace(clicks=moment.clicks._replace(pairs=nothing))
     found, other = dict(scene.judged(moment)), dict(scene.judged(without))
+    np.testing.assert_array_equal(scene._general(moment), scene._general(without))
     for name in (LOGGING, GENERAL, SPECIAL):
         for figure in (TRAIN, UNSEEN, HARMED):
             assert found[named(figure, name)] == other[named(figure, name)]

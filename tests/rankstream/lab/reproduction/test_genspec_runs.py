@@ -69,7 +69,7 @@ def test_a_run_has_all_figures(setup: Setup) -> None:
 
 
 def test_runs_of_one_number_are_paired(setup: Setup) -> None:
-    """Both kinds of users have the logging policy, and click on the same draws."""
+    """Both kinds of users have the logging policy, and the same lists decide."""
     clear, noisy = (live_once(setup, Job(Cell(slope, 30), 1, 0)) for slope in (0.2, 0))
     other = live_once(setup, Job(Cell(0.2, 30), 1, 1))
     logging = named(TRAIN, LOGGING)
@@ -77,6 +77,11 @@ def test_runs_of_one_number_are_paired(setup: Setup) -> None:
     assert clear[logging] == noisy[logging]
     assert clear[logging] != other[logging]
     assert clear[named(TRAIN, SPECIAL)] != noisy[named(TRAIN, SPECIAL)]
+    decide = [
+        next(_Scene(setup, Job(Cell(slope, 30), 1, run)).lived()).clicks.selection_lists
+        for slope, run in ((0.2, 0), (0, 0), (0.2, 1))
+    ]
+    assert decide[0].tolist() == decide[1].tolist() != decide[2].tolist()
 
 
 def test_policies_do_not_learn_from_lists_that_decide(setup: Setup) -> None:

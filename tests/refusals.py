@@ -17,7 +17,8 @@ ROOMS = ("rankstream", "streams", "producers", "models")
 VALUE = "…"
 
 REFUSING = {
-    "ChangeRefused", "ConversionRefused", "DecisionError", "DeploymentRefused",
+    "ChangeRefused", "ConversionRefused", "DecisionError", "DecisionsRefused",
+    "DeploymentRefused",
     "EventTooLarge", "ExperimentChanged",
     "EstimatorRefused", "ExperimentError", "ExplorationRefused", "FeaturesRefused",
     "FileUnreadable",

@@ -23,8 +23,8 @@ from streams.decisions.inputs import DecisionsRefused
 from streams.estimation.served_snapshots import ServedSnapshots
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
+from streams.kafka.decisions.rewriting import rewrite
 from streams.kafka.deployment.fenced_log import WriterFenced
-from streams.kafka.deployment.rewriting import rewrite
 from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 from streams.kafka.training.background_thread import Stopped

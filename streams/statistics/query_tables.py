@@ -32,7 +32,17 @@ class ScopesOfQueries(NamedTuple):
 
 
 class QueryTables:
-    """Rows of columns with the numbers of what they are of, and sums of impressions."""
+    """Rows of columns with the numbers of what they are of, and sums of impressions.
+
+    Parameters
+    ----------
+    shape
+        Groups, policies and items.
+    group_of : [n_groups of the statistics]
+        See `streams.statistics.logged_queries.QueryGatherer`.
+    unknown
+        Likewise.
+    """
 
     def __init__(
         self, shape: tuple[int, int, int], group_of: Int64, unknown: Unknown
@@ -56,7 +66,17 @@ class QueryTables:
         items: list[Int64],
         of_scopes: tuple[Int64, Int64],
     ) -> None:
-        """Add columns, given of each scope its query, items, policy and first item."""
+        """Add columns.
+
+        Parameters
+        ----------
+        owners : [n_scopes]
+            Number of the query of each scope.
+        items : [n_scopes]
+            Numbers of the items of each, among those of its query.
+        of_scopes : [n_scopes]
+            The policy of each, and the first item of its query.
+        """
         policies, firsts = of_scopes
         n_before = len(self._scopes.names)
         self._scopes.names.extend(chunk.names)

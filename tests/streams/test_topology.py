@@ -62,6 +62,7 @@ COMMANDS_WRITE = {
 COMMANDS_READ = {
     EVALUATIONS: ("rankstream monitor",),
     PREFERENCES: ("rankstream snapshots canary",),
+    DECISIONS: ("rankstream decisions",),
     **COMMANDS_WRITE,
     TRAINING: (*COMMANDS_WRITE[TRAINING], "rankstream monitor"),
     SNAPSHOTS: (
@@ -177,7 +178,7 @@ def test_topics_are_what_is_read_and_written():
     states = {name for kind in STAGES for name in kind.state_topics}
     assert len(NAMES) == len(set(NAMES))
     assert {row.name for row in TOPICS} == (read - states) | written
-    assert read - states - written == {QUERIES, CLICKS, EXPERIMENTS, DECISIONS}
+    assert read - states - written == {QUERIES, CLICKS, EXPERIMENTS}
     assert set(LARGEST) == set(NAMES) - {QUERIES, CLICKS}
 
 

@@ -16,7 +16,7 @@ from streams.decisions.inputs import (
 from streams.decisions.rewrite import Deployed, Rewrite
 from streams.estimation.served_curves import ServedCurves
 from streams.kafka.clients import Cluster
-from streams.kafka.deployment.decision_log import DecisionLog, Read
+from streams.kafka.decisions.decision_log import DecisionLog, Read
 from streams.kafka.logged_lists import LoggedLists, logged_lists
 from streams.kafka.state.whole_topics import Check
 from streams.kafka.training.background_thread import Stopped

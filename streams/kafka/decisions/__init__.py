@@ -1,0 +1,1 @@
+"""Decisions on Kafka: their log, and how it is rewritten."""

@@ -286,8 +286,13 @@ def standings(sums: DifferenceSums, starts: Integers, rule: Rule) -> Standing:
     Raises
     ------
     ValueError
-        Where the rule has no meaning.
+        Where the rule, or a group, has no meaning.
     """
+    if sums.groups.min(initial=0) < 0:
+        raise ValueError(
+            "groups of sessions must be numbered from 0; got "
+            f"{sums.groups.min()}: take the numbers that statistics have"
+        )
     if not 0.0 < rule.planned_interactions < math.inf:
         raise ValueError(
             "planned_interactions, the lists at which the rule for sessions is "

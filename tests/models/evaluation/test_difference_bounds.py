@@ -12,6 +12,7 @@ from models.evaluation.bounds.any_time import (
     largest_excess,
     log_evidence,
     log_weights_of_rates,
+    scale,
 )
 from models.evaluation.bounds.families import (
     SCALED_INTERACTIONS,
@@ -162,6 +163,16 @@ def test_a_rate_gains_nothing_on_average(share: float) -> None:
         assert mean_gain(rate, cost, share) <= 1.0 + 1e-12
         if share == 1e-4 and rate > 0.01:
             assert mean_gain(rate, 0.98 * cost, share) > 1.0
+
+
+def test_rates_are_relative_to_what_a_list_can_lose() -> None:
+    """Whatever a list shows, its gain is at most that of a fair bet, 1 + l X."""
+    rng = np.random.default_rng(13)
+    for gain, loss in [(0.0, 1.0), (9.0, 0.01), *np.exp(rng.normal(0, 2, (50, 2)))]:
+        share = np.linspace(-loss, gain, 101)[:, None] / scale(gain, loss)
+        gains = np.exp(RATES * share - COSTS * share**2)
+
+        assert (gains <= 1.0 + RATES * share + 1e-12).all()
 
 
 def test_the_mixture_is_a_supermartingale_whatever_logs_next() -> None:

@@ -20,6 +20,11 @@ from models.evaluation.bounds.several_queries import (
     lower_bound_over_queries,
     sums_of_classes,
 )
+from models.evaluation.confidence_sequence import (
+    CLASS_BOUNDS,
+    log_mixture,
+    mixture_weights,
+)
 from models.evaluation.differences import DifferenceSums, stacked, sum_differences
 from models.evaluation.session_rule import (
     ASKED_FROM,
@@ -81,6 +86,20 @@ def test_a_difference_stands_without_each_group_and_quarter(bound: Bound) -> Non
     assert np.array_equal(are_better(sums, starts, rule), found.is_to_come)
     alone = rule._replace(is_by_session=False)
     assert np.array_equal(are_better(sums, starts, alone), found.is_bound)
+
+
+def test_a_group_is_left_out_without_what_speaks_against_it() -> None:
+    """Group 4 is in the quarter of group 0, and hides there what group 0 adds."""
+    sums, starts = of_runs(np.ones((1, 240, N_ITEMS), np.bool_), np.arange(240) % 8)
+    sums.totals[:] = [60.0, 4.0, 4.0, 4.0, -60.0, 4.0, 4.0, 4.0]
+    sums.squares[:] = [40.0, 0.1, 0.1, 0.1, 40.0, 0.1, 0.1, 0.1]
+
+    found = standings(
+        sums._replace(losses=np.ones(8), gains=np.ones(8)), starts, Rule()
+    )
+
+    assert found.is_bound.all()
+    assert not found.is_spread.any()
 
 
 def test_one_user_who_asks_all_decides_nothing() -> None:
@@ -239,6 +258,23 @@ def test_over_queries_the_mean_of_all_lists_is_bounded() -> None:
     )
 
 
+def test_over_queries_the_bound_is_where_one_side_passes() -> None:
+    """The mixture there is 1 / (1 - epsilon)."""
+    sums, _ = several_queries(8, np.random.default_rng(5), lambda _: 0.1)
+    classes = sums_of_classes(sums)
+    n = int(sums.interactions.sum())
+    for epsilon in (0.5, 0.95):
+        low = lower_bound_over_queries(classes, epsilon, 1e3)
+        passed = log_mixture(
+            float(sums.totals.sum()) - n * low,
+            classes.squares.sum(axis=0),
+            classes.interactions.sum(axis=0),
+            CLASS_BOUNDS,
+            np.log(mixture_weights(1e3, 2 * (1 - epsilon))),
+        )
+        assert passed == pytest.approx(-math.log(1 - epsilon), abs=1e-5)
+
+
 def test_over_queries_lists_that_lose_too_much_are_refused() -> None:
     """With what to do about it."""
     sums, _ = several_queries(2, np.random.default_rng(3), lambda _: 0.0)
@@ -247,9 +283,11 @@ def test_over_queries_lists_that_lose_too_much_are_refused() -> None:
 
 
 def test_a_rule_without_meaning_is_refused() -> None:
-    """What is planned must be positive."""
+    """What is planned must be positive, and groups have numbers from 0."""
     sums, starts = of_runs(
         fixed_clicks(1, 5, np.random.default_rng(4)), np.zeros(5, np.int64)
     )
     with pytest.raises(ValueError, match="planned_interactions"):
         standings(sums, starts, Rule(planned_interactions=0.0))
+    with pytest.raises(ValueError, match="from 0"):
+        standings(sums._replace(groups=sums.groups - 1), starts, Rule())

@@ -114,7 +114,7 @@ def _values(policies: LoggingPolicies, sums: ClickSums, set_starts: Integers) ->
     for policy in range(len(n_lists)):
         first = set_starts[policies.sets[policy]] - starts[policy]
         for place in range(starts[policy], starts[policy + 1]):
-            if propensities[place] > 0.0 and n_lists[policy] > 0.0:
+            if propensities[place] > 0.0:
                 more = counts[place] - n_lists[policy] * policies.anyway[place]
                 corrected[first + place] += more / propensities[place]
                 lists[first + place] += n_lists[policy]

@@ -72,6 +72,16 @@ def decision_faults(
                 setting = f"{place}.{option}"
                 yield setting, f"{setting} must be one of {[*known]}; got {value!r}"
         yield from _of_policies(place, one, models)
+    by_model: dict[str, str] = {}
+    for name, one in decisions.items():
+        other = by_model.setdefault(one.general, name)
+        if other != name:
+            setting = f"decisions.{name}.general"
+            yield (
+                setting,
+                f"{setting} must be a model of one rule, as its rankers serve it; "
+                f"{one.general!r} is that of {other!r} too: take one of them out",
+            )
 
 
 def _of_policies(

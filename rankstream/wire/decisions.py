@@ -140,8 +140,9 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def version(self) -> int:
-        """Lists that were counted when it was decided; 0 where it was withdrawn."""
-        return int(self.intervention.rpartition(".")[2] or 0)
+        """Lists that were counted when it was decided; 0 where its name has none."""
+        counted = self.intervention.rpartition(".")[2]
+        return int(counted) if counted.isascii() and counted.isdecimal() else 0
 
 
 class DecisionKey(NamedTuple):

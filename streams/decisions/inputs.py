@@ -9,6 +9,7 @@ from models.arrays import Integers
 from models.decisions.meta_policy import Rule
 from models.estimators.policy_reward import dcg_weights
 from models.estimators.splits import Shares, Splits, split_groups
+from models.evaluation.bounds.families import Bound
 from rankstream.settings import Settings
 from streams.decisions.decide import Decisions, decide
 from streams.decisions.declared_policies import DeclaredPolicy, snapshot_policy
@@ -29,6 +30,9 @@ from streams.estimation.curve_replicates import CurveReplicates
 from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.inputs import counts_of
+
+BY_CLICK = Bound.PER_ITEM, Bound.PER_CLICK
+"""Bounds on clicks; the others are on lists."""
 
 
 class DecisionsRefused(RuntimeError):
@@ -116,7 +120,7 @@ def _made(
 ) -> Made:
     plan, deployed = settings.decisions[name], inputs.deployed
     splits = _splits(settings, inputs.statistics)
-    curve = _curve(name, inputs.curve, splits)
+    curve = _curve(name, plan.bound, inputs.curve, splits)
     weights = dcg_weights(curve.curve.n_ranks).relevant
     found = evidence_of(inputs.statistics, splits, curve.curve, weights)
     check()
@@ -161,7 +165,9 @@ def _splits(settings: Settings, statistics: Statistics) -> Splits:
     return split_groups(n_groups, Shares(*settings.statistics.split_shares))
 
 
-def _curve(name: str, curve: CurveReplicates | str, splits: Splits) -> CurveReplicates:
+def _curve(
+    name: str, bound: str, curve: CurveReplicates | str, splits: Splits
+) -> CurveReplicates:
     """The curve, which must have no part in what judges."""
     if isinstance(curve, str):
         raise DecisionsRefused(
@@ -174,6 +180,12 @@ def _curve(name: str, curve: CurveReplicates | str, splits: Splits) -> CurveRepl
             f"{name!r} must judge by clicks that its curve does not come from; it is "
             f"from selection groups {both[:5]} too: take a curve of the other groups, "
             "or set `training.examination` of the general model"
+        )
+    if bound in BY_CLICK and curve.curve.beta.any():
+        raise DecisionsRefused(
+            f"{name!r} must have a bound that holds under trust bias; {bound} bounds "
+            "clicks one by one, and some of them come anyway: set `bound` to any-time "
+            "or one-look"
         )
     return curve
 

@@ -15,6 +15,8 @@ from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.trainings import Counted
 from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
 from rankstream.wire.canary_reports import CanaryReport, decode_report
+from rankstream.wire.decision_shards import DecisionError
+from rankstream.wire.decisions import Manifest, decode_key, decode_manifest
 from rankstream.wire.envelope import pointer_from
 from rankstream.wire.model_evaluations import (
     ModelRates,
@@ -127,6 +129,7 @@ class Gathered:
         self._curves = LearnedCurves()
         self._values: dict[str, ModelValues] = {}
         self._canaries: dict[str, CanaryReport] = {}
+        self._rewrites: dict[str, Manifest] = {}
         self._trouble = ""
         self._losses: tuple[str, ...] = ()
         self._passed_over: set[str] = set()
@@ -183,6 +186,20 @@ class Gathered:
                 for taken in (self._interventions, self._curves)
             ]
             if any(changes):
+                self._moved()
+
+    def take_decisions(self, key: bytes, value: bytes | None) -> None:
+        """Take a record of `decisions`, of which rewrites are shown."""
+        try:
+            found = decode_key(key)
+            made = decode_manifest(value) if found.is_manifest and value else None
+        except DecisionError:
+            return
+        with self._lock:
+            if found.is_manifest and self._rewrites.get(found.name) != made:
+                self._rewrites.pop(found.name, None)
+                if made is not None:
+                    self._rewrites[found.name] = made
                 self._moved()
 
     def _pass_over(self, value: bytes) -> None:
@@ -280,6 +297,9 @@ class Gathered:
                     msgspec.to_builtins(each)
                     for _, each in sorted(self._canaries.items())
                 ],
+                "decisions": [
+                    _row_of_rewrite(each) for _, each in sorted(self._rewrites.items())
+                ],
                 "values": [
                     msgspec.to_builtins(each)
                     for _, each in sorted(self._values.items())
@@ -319,6 +339,17 @@ def _keep(held: dict[str, Any], found: Any) -> bool:
     is_news = bool(held.get(found.model) != found)
     held[found.model] = found
     return is_news
+
+
+def _row_of_rewrite(made: Manifest) -> dict[str, Any]:
+    return {
+        "rule": made.name,
+        "intervention": made.intervention,
+        "at_ms": made.at_ms,
+        "decided": made.n_decisions,
+        "left_out": made.n_left_out,
+        "default": made.default,
+    }
 
 
 def _row_of(verdict: Verdict) -> dict[str, Any]:

@@ -49,9 +49,10 @@ function drawOverview() {
   const trained = overview.interventions;
   const isTrained = trained.rows.length + trained.states.length + trained.next.length > 0;
   byId("empty").hidden = rows.length > 0 || isTrained || overview.values.length > 0
-    || overview.canaries.length > 0;
+    || overview.canaries.length > 0 || overview.decisions.length > 0;
   drawInterventions(trained, isTrained);
   drawCanaries(overview.canaries);
+  drawDecisions(overview.decisions);
   drawValues(overview.values);
   byId("main").hidden = rows.length === 0;
   if (!rows.some((each) => each.name === selected)) {
@@ -172,6 +173,19 @@ function drawCanaries(reports) {
   }));
   byId("judged").replaceChildren(...reports.map(({ model, state, words }) =>
     element("li", model + ": " + state + ", " + words, "light " + (lightOf[state] ?? "warning"))));
+}
+
+// A row for each rule, with its newest rewrite.
+function drawDecisions(rules) {
+  byId("decided").hidden = rules.length === 0;
+  byId("decisions").tBodies[0].replaceChildren(...rules.map((each) => row(
+    element("th", each.rule),
+    element("td", each.intervention || "withdrawn"),
+    element("td", each.default),
+    element("td", whole.format(each.decided), "number"),
+    element("td", whole.format(each.left_out), "number"),
+    element("td", new Date(each.at_ms).toISOString().slice(0, 19).replace("T", " ")),
+  )));
 }
 
 // A row for each policy, what was logged first; a bar of what it is worth more.

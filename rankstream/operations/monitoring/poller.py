@@ -22,7 +22,7 @@ from rankstream.snapshots import (
     StoreUnavailable,
     store_of,
 )
-from rankstream.wire.topics import EVALUATIONS, TRAINING
+from rankstream.wire.topics import DECISIONS, EVALUATIONS, TRAINING
 from streams.training.model_lists import LearnedOnline
 
 EVERY_S = 2.0
@@ -40,7 +40,7 @@ class Poller:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gather", daemon=True)
         self._next_offset = -1
-        self._next_training = 0
+        self._next_training = self._next_decision = 0
         self._bias = PositionBias(LearnedOnline(settings, tuple))
         self._counted = CountedSoFar(settings.kafka.partitions)
         self._examine_at_s = 0.0
@@ -74,6 +74,7 @@ class Poller:
         while not self._stop.is_set():
             self._read_verdicts(reader)
             self._read_training(reader)
+            self._read_decisions(reader)
             self._into.set_counts(counts_of_workers(self._settings))
             if time.monotonic() >= self._examine_at_s:
                 self._bias.read(reader, self._counted.seen)
@@ -107,3 +108,11 @@ class Poller:
         self._into.take_training((each.key or b"", each.value) for each in records)
         if records:
             self._next_training = records[-1].offset + 1
+
+    def _read_decisions(self, reader: TopicReader) -> None:
+        # As above.
+        if not reader.partitions(DECISIONS):
+            return
+        for each in reader.records(DECISIONS, {0: self._next_decision}):
+            self._into.take_decisions(each.key or b"", each.value)
+            self._next_decision = each.offset + 1

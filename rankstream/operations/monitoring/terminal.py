@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rankstream.operations.monitoring.canaries import canaries_of
+from rankstream.operations.monitoring.decisions import decisions_of
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.tables import (
     age_in_words,
@@ -39,8 +40,8 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
         parts.append(Text(overview["trouble"], style="yellow"))
     found = overview["interventions"]
     is_trained = bool(found["rows"] or found["states"] or found["next"])
-    canaries = overview["canaries"]
-    if not (rows or is_trained or canaries or overview["values"]):
+    canaries, decisions = overview["canaries"], overview["decisions"]
+    if not (rows or is_trained or canaries or decisions or overview["values"]):
         parts.append(Panel(Text(EMPTY), title="experiments"))
     elif rows:
         name = selected or rows[0]["name"]
@@ -53,6 +54,7 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
     if is_trained:
         parts.append(interventions_of(found))
     parts += canaries_of(canaries)
+    parts += decisions_of(decisions)
     parts += values_of(overview["values"])
     if overview["curves"]:
         # Beside the counts there is no room for intervals of alpha and beta.

@@ -105,10 +105,12 @@ def parts_of(
     room = room or InFlight(settings.serve.under_way_bytes)
     sender = sender or Sender(settings, room)
     store = store_of(settings)
+    rules = {one.general: rule for rule, one in settings.decisions.items()}
     rankers = {
         name: Ranker(
             name,
             store=store,
+            decisions=rules.get(name, ""),
             **(
                 {"feature_names": model.feature_names}
                 if model.feature_names

@@ -16,8 +16,9 @@ from models.decisions.meta_policy import (
 CASES = list(product([False, True], repeat=2))
 
 
-def printed(over_general, over_logging, is_general_better):
+def printed(case, is_general_better):
     """Eq. 8.24 as it stands, case after case."""
+    over_general, over_logging = case
     if over_general and over_logging:
         return SPECIALISED
     if not over_general and is_general_better:
@@ -35,7 +36,7 @@ def test_the_printed_rule_is_the_printed_one(is_general_better):
         is_general_better=is_general_better,
         rule=Rule.PRINTED,
     )
-    assert found.tolist() == [printed(*case, is_general_better) for case in CASES]
+    assert found.tolist() == [printed(case, is_general_better) for case in CASES]
 
 
 @pytest.mark.parametrize("is_general_better", [False, True])
@@ -46,7 +47,7 @@ def test_closing_the_gap_changes_one_case_alone(is_general_better):
         over_general, over_logging, is_general_better=is_general_better
     )
     for case, choice in zip(CASES, found.tolist(), strict=True):
-        expected = printed(*case, is_general_better)
+        expected = printed(case, is_general_better)
         if case == (True, False) and is_general_better:
             assert expected == LOGGING
             expected = GENERAL

@@ -51,6 +51,11 @@ def test_a_section_is_taken(tmp_path: Path) -> None:
             MODELS + SECTION + "general = 'general'\nlogging = 'looks'",
             "decisions.lists.logging must be a model, of ['general', 'online', 'shop']",
         ),
+        (
+            BOTH + "[decisions.more]\ngeneral = 'general'\nlogging = 'shop'",
+            "decisions.more.general must be a model of one rule, as its rankers serve "
+            "it; 'general' is that of 'lists' too",
+        ),
         (BOTH + "bound = 'any'", f"decisions.lists.bound must be one of {[*BOUNDS]}"),
         (BOTH + "rule = 'open'", "decisions.lists.rule must be one of ['closed', 'pri"),
         (BOTH + "confidence = 1.1", "decisions.lists.confidence must be"),

@@ -267,7 +267,7 @@ def test_policies_that_know_the_clicks_that_judge_them_are_refused(which):
         policies = [good, good]
         policies[which] = good._replace(groups=groups)
         with pytest.raises(ValueError, match=said):
-            decide(evidence, *policies, SURELY)
+            decide(evidence, policies[0], policies[1], SURELY)
     decide(evidence, good, good, SURELY)
 
 

@@ -53,11 +53,17 @@ class RecordedShop(Shop):
         super().__init__(settings, shown="search", data=data)
         self.sent: list[tuple[str, bytes]] = []
         self._send = self.pipeline.send
-        self.pipeline.send = self._keep
+        self.pipeline.send = self._keep  # type: ignore[method-assign]
 
-    def _keep(self, topic, value):
+    def _keep(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
         self.sent.append((topic, value))
-        self._send(topic, value)
+        self._send(topic, value, key, headers)
 
     def trained(self):
         """Ends, with a model that was trained from its lists."""
@@ -170,7 +176,7 @@ def flipped_shop(shop, groups):
     """
     other = RecordedShop()
     lists = {one.impression.impression_id: one.impression for one in interactions(shop)}
-    clicked = {}
+    clicked: dict[str, set[str]] = {}
     for topic, value in shop.sent:
         if topic == CLICKS:
             click = msgspec.json.decode(value)

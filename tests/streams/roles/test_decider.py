@@ -226,13 +226,13 @@ def test_what_cannot_be_decided_is_said_once(caplog: pytest.LogCaptureFixture) -
     assert not any(own.counters().values())
 
 
-def test_only_the_newest_sets_stay() -> None:
+def test_only_the_newest_sets_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that left goes from the topic, and is counted."""
     world = counted().copied()
     asyncio.run(turned(world, decider(world)))
     world.settings = settings_of(msgspec.structs.replace(RULE, queries=1))
     own = decider(world)
-    own._state_of = lambda _: ("0.0", 1)  # type: ignore[method-assign]
+    monkeypatch.setattr(own, "_state_of", lambda _: ("0.0", 1))
     asyncio.run(turned(world, own))
     found = InForce(world)
     found.assert_whole()

@@ -91,8 +91,8 @@ def test_a_difference_stands_without_each_group_and_quarter(bound: Bound) -> Non
 def test_a_group_is_left_out_without_what_speaks_against_it() -> None:
     """Group 4 is in the quarter of group 0, and hides there what group 0 adds."""
     sums, starts = of_runs(np.ones((1, 240, N_ITEMS), np.bool_), np.arange(240) % 8)
-    sums.totals[:] = [60.0, 4.0, 4.0, 4.0, -60.0, 4.0, 4.0, 4.0]
-    sums.squares[:] = [40.0, 0.1, 0.1, 0.1, 40.0, 0.1, 0.1, 0.1]
+    sums.totals[:] = [60.0, 8.0, 8.0, 8.0, -40.0, 8.0, 8.0, 8.0]
+    sums.squares[:] = [20.0, 0.1, 0.1, 0.1, 10.0, 0.1, 0.1, 0.1]
 
     found = standings(
         sums._replace(losses=np.ones(8), gains=np.ones(8)), starts, Rule()

@@ -18,9 +18,6 @@ from rankstream.configuration.section import (
 BOUNDS = ("any-time", "one-look", "doubling-looks", "per-item", "per-click")
 """Those of `models.evaluation.bounds.families`, which services do without."""
 
-RULES = ("closed", "printed")
-"""Those of `models.decisions.meta_policy`."""
-
 Confidence = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -30,8 +27,8 @@ class DecisionSettings(Section, frozen=True):
     `general` names the model that ranks all queries, `logging` the one that is safe:
     each is served where evidence allows no other. `bound` is one of `BOUNDS`, which
     holds with `confidence`, of each comparison, or of all where `is_shared` divides
-    what may err by the number of queries. `rule` is one of `RULES`. "any-time" bounds
-    are narrowest at `planned`, a sum of squares. With `is_by_session` a difference must
+    what may err by the number of queries. "any-time" bounds are narrowest at
+    `planned`, a sum of squares. With `is_by_session` a difference must
     stand without each group of sessions, and for sessions to come, of which the rule is
     narrowest at `planned_lists`. `temperature` is that of lists of both models, 0 where
     the best goes first. Decisions are made every `every_s`, for at most so many
@@ -43,7 +40,6 @@ class DecisionSettings(Section, frozen=True):
     bound: str = "any-time"
     confidence: Confidence = 0.95
     is_shared: bool = False
-    rule: str = "closed"
     planned: PositiveFloat = 48.0
     planned_lists: PositiveFloat = 1_000.0
     is_by_session: bool = True
@@ -67,10 +63,9 @@ def decision_faults(
                 f"{place} must have a name of its own, as lists are logged under it; "
                 f"there is a {what} {name!r}: rename one of them",
             )
-        for option, known in (("bound", BOUNDS), ("rule", RULES)):
-            if (value := getattr(one, option)) not in known:
-                setting = f"{place}.{option}"
-                yield setting, f"{setting} must be one of {[*known]}; got {value!r}"
+        if one.bound not in BOUNDS:
+            setting = f"{place}.bound"
+            yield setting, f"{setting} must be one of {[*BOUNDS]}; got {one.bound!r}"
         yield from _of_policies(place, one, models)
     by_model: dict[str, str] = {}
     for name, one in decisions.items():

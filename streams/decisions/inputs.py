@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Integers
-from models.decisions.meta_policy import Rule
 from models.estimators.policy_reward import dcg_weights
 from models.estimators.splits import Shares, Splits, split_groups
 from models.evaluation.bounds.families import Bound
@@ -140,7 +139,6 @@ def _made(
         declared("general"),
         declared("logging"),
         judgements_of(plan, rule),
-        Rule(plan.rule),
     )
     check()
     counts = counts_of(inputs.statistics)

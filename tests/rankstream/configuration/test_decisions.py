@@ -57,7 +57,6 @@ def test_a_section_is_taken(tmp_path: Path) -> None:
             "it; 'general' is that of 'lists' too",
         ),
         (BOTH + "bound = 'any'", f"decisions.lists.bound must be one of {[*BOUNDS]}"),
-        (BOTH + "rule = 'open'", "decisions.lists.rule must be one of ['closed', 'pri"),
         (BOTH + "confidence = 1.1", "decisions.lists.confidence must be"),
         (BOTH + "confidence = -0.1", "decisions.lists.confidence must be"),
         (BOTH + "every_s = 0", "decisions.lists.every_s must be"),

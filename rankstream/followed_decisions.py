@@ -48,14 +48,17 @@ class FollowedDecisions:
         if taken.serving is None:
             return
         held = self._store.decisions(self._name, self._known)
-        if held is None and self._known:
+        if held is None:
+            told = "any more" if self._known else "yet, or by that name"
             raise DecisionError(
-                f"Redis must hold decisions {self._name!r}; it holds none any more"
+                f"Redis must hold decisions {self._name!r}; it holds none {told}"
             )
-        if held is None or held.manifest is None:
+        if held.manifest is None:
             return
         manifest = self._manifest(held.place, held.manifest)
-        if manifest.number > self._number:
+        if manifest.number <= self._number:
+            self._known = held.place
+        else:
             taken.take_decisions(manifest, self._fetched(manifest.shards))
             self._known, self._number = held.place, manifest.number
             # What the rewrite before had alone is not needed any more.

@@ -6,7 +6,7 @@ decision must stand
 
 - without each group in turn, so that no one user, and no group, decides alone;
 - without each quarter of the groups, as of many groups each one is hardly missed; and
-- from `ASKED_FROM` effective groups on, for sessions to come too, by the mixture of
+- from `ASKED_FROM` groups with lists on, for sessions to come too, by the mixture of
   `session_sequence` from one side; what that guarantees begins with its `LEAST_GROUPS`.
 
 With fewer groups the last cannot be asked, and the others are no proof: a few long
@@ -146,9 +146,10 @@ def stands_for_sessions_to_come(
     planned
         Lists at which that is narrowest.
     """
-    effective = effective_groups_of(of_groups)
-    if effective <= ASKED_FROM:
+    # One user who asks much leaves as many groups, though fewer count.
+    if (of_groups[:, INTERACTIONS] > 0.0).sum() <= ASKED_FROM:
         return True
+    effective = effective_groups_of(of_groups)
     totals = of_groups[:, TOTAL]
     total = totals.sum()
     if total <= 0.0:

@@ -27,7 +27,7 @@ class DecisionSettings(Section, frozen=True):
     `general` names the model that ranks all queries, `logging` the one that is safe:
     each is served where evidence allows no other. `bound` is one of `BOUNDS`, which
     holds with `confidence`, of each comparison, or of all where `is_shared` divides
-    what may err by the number of queries. "any-time" bounds are narrowest at
+    what may err by the number of sets. "any-time" bounds are narrowest at
     `planned`, a sum of squares. With `is_by_session` a difference must
     stand without each group of sessions, and for sessions to come, of which the rule is
     narrowest at `planned_lists`. `temperature` is that of lists of both models, 0 where

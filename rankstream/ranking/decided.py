@@ -40,6 +40,6 @@ class Decided(NamedTuple):
             return None
         places = sorted(range(len(items)), key=items.__getitem__)
         found = shard.order(row, hash_of_items([items[place] for place in places]))
-        if found is None:
-            return None
+        if found is None or len(found.order) != len(items):
+            return None  # of other candidates, whatever their hash
         return TiedList([places[number] for number in found.order], found.ties)

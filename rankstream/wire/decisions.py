@@ -118,6 +118,11 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
         Decisions in force, and those that left for the limit.
     shards
         Digests of the shards, by number.
+    refused
+        Lists that may judge nothing, by reason.
+    general
+        What speaks for the general policy against the logging one, over all queries;
+        None where nothing does.
     """
 
     schema: int
@@ -132,6 +137,8 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     n_decisions: int
     n_left_out: int
     shards: list[bytes]
+    refused: dict[str, int] = {}
+    general: Evidence | None = None
 
     @property
     def pointer(self) -> Pointer:

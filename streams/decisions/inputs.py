@@ -133,7 +133,7 @@ def _made(
         check()
         return policy
 
-    rule = rule_of(plan, len({*found.sets.queries}))
+    rule = rule_of(plan, len(found.sets.queries))
     decided = decide(
         found,
         declared("general"),
@@ -151,8 +151,9 @@ def _made(
     )
     eras = _newest_eras(inputs.statistics, found.sets)
     kept = newest_first(eras, found.lists(), plan.queries)
+    refused = {str(why): n for why, n in found.refused.items()}
     rewrite = rewritten(
-        occasion, deployed, found.sets, decided, kept, confidence_of(rule)
+        occasion, deployed, found.sets, decided, kept, confidence_of(rule), refused
     )
     return Made(rewrite, found, decided)
 

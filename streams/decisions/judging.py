@@ -12,17 +12,18 @@ from rankstream.configuration.decisions import DecisionSettings
 from streams.decisions.decide import Judgements
 
 
-def rule_of(plan: DecisionSettings, n_queries: int) -> Rule:
+def rule_of(plan: DecisionSettings, n_sets: int) -> Rule:
     """What the difference of two policies on one query has to show.
 
     Parameters
     ----------
-    n_queries
-        That are decided; what may err is divided by it where the settings share it.
+    n_sets
+        Candidate sets of queries that are decided; what may err is divided by their
+        number where the settings share it.
     """
     error = 1.0 - plan.confidence
     if plan.is_shared:
-        error /= max(n_queries, 1)
+        error /= max(n_sets, 1)
     return Rule(
         Bound(plan.bound),
         1.0 - error,

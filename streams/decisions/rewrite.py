@@ -14,10 +14,15 @@ import numpy as np
 from models.arrays import Floats, Integers
 from models.decisions.click_sums import Differences
 from models.decisions.meta_policy import SPECIALISED
-from models.evaluation.bounds.families import Confidence, intervals
+from models.evaluation.bounds.families import Confidence, intervals, mirrored
+from models.evaluation.bounds.several_queries import (
+    lower_bound_over_queries,
+    sums_of_classes,
+)
 from rankstream.snapshots import Pointer, Snapshot, encode_snapshot, pointer_of
 from rankstream.wire.decision_shards import DecisionError, digest_of, pack_shards
 from rankstream.wire.decisions import (
+    NO_SHARDS,
     SCHEMA,
     Decision,
     Evidence,
@@ -109,23 +114,23 @@ class Rewrite(NamedTuple):
             if key not in self.decisions
         ]
         made = self.manifest
-        key = manifest_key(made.name)
-        note = deployment_record(made.intervention, made.at_ms, self.groups)
-        return [
-            *gone,
-            *written,
-            Output(SNAPSHOTS, 0, *note),
-            Output(DECISIONS, 0, key, encode_manifest(made)),
-        ]
+        notes = []
+        if made.intervention:
+            record = deployment_record(made.intervention, made.at_ms, self.groups)
+            notes = [Output(SNAPSHOTS, 0, *record)]
+        value = encode_manifest(made)
+        last = Output(DECISIONS, 0, manifest_key(made.name), value)
+        return [*gone, *written, *notes, last]
 
 
-def rewritten(
+def rewritten(  # noqa: PLR0913  all that a rewrite has
     occasion: Occasion,
     deployed: Deployed,
     sets: CandidateSets,
     decided: Decisions,
     kept: Integers,
     sure: Confidence,
+    refused: Mapping[str, int],
 ) -> Rewrite:
     """Make a rewrite of what was decided.
 
@@ -135,6 +140,8 @@ def rewritten(
         Numbers of the sets that the rule has room for.
     sure
         Of the bounds that are told beside.
+    refused
+        Lists that may judge nothing, by reason.
 
     Raises
     ------
@@ -167,9 +174,38 @@ def rewritten(
         n_decisions=sum(bool(each.order) for each in decisions.values()),
         n_left_out=len(sets.queries) - len(kept),
         shards=[digest_of(each) for each in shards],
+        refused=dict(refused),
+        general=_over_queries(decided.general.differences, sure.error),
     )
     learned = {*occasion.groups, *general.groups, *deployed.logging.groups}
     return Rewrite(manifest, decisions, tuple(sorted(learned)))
+
+
+def withdrawn(before: Manifest, number: int, at_ms: int) -> Rewrite:
+    """A rewrite after which rankers go on as without the rule.
+
+    Parameters
+    ----------
+    before
+        The last one.
+    number, at_ms
+        As of `Occasion`.
+    """
+    made = Manifest(
+        schema=SCHEMA,
+        name=before.name,
+        number=number,
+        at_ms=at_ms,
+        model=before.model,
+        stands_on=before.stands_on,
+        intervention="",
+        default=f"{before.model}@{before.stands_on}",
+        envelope=b"",
+        n_decisions=0,
+        n_left_out=0,
+        shards=NO_SHARDS,
+    )
+    return Rewrite(made, {}, ())
 
 
 def newest_first(eras: Integers, lists: Integers, most: int) -> Integers:
@@ -185,6 +221,20 @@ def newest_first(eras: Integers, lists: Integers, most: int) -> Integers:
     """
     order = np.lexsort((np.arange(len(eras)), -lists, -eras))
     return np.sort(order[:most])
+
+
+def _over_queries(found: Differences, error: float) -> Evidence | None:
+    """The general policy against the logging one, with the bounds at any time."""
+    n = int(found.interactions()[0])
+    if not n:
+        return None
+    lower, higher = (
+        lower_bound_over_queries(sums_of_classes(sums), 1.0 - error)
+        for sums in (found.sums, mirrored(found.sums))
+    )
+    clicks, groups = int(found.clicks()[0]), int(_n_groups(found)[0])
+    mean = float(found.means()[0])
+    return Evidence(LOGGING, n, clicks, groups, mean, lower, -higher)
 
 
 def _decisions(

@@ -33,8 +33,12 @@ from rankstream.wire.decisions import (
     named_shards,
     place_of,
 )
+from rankstream.wire.envelope import LARGEST_NUMBER
 from rankstream.wire.routing import route_of_query
 from streams.redis_copies.unexpected_entries import UnexpectedEntries
+
+LONGEST_NUMBER = len(str(LARGEST_NUMBER))
+"""Digits of a number that some rewrite may have."""
 
 log = logging.getLogger("rankstream.publisher")
 
@@ -310,4 +314,5 @@ class DecisionCopy:
 
 def _number_of(place: str) -> int:
     number = place.partition(".")[0]
-    return int(number) if number.isdecimal() else 0
+    is_number = number.isdecimal() and len(number) <= LONGEST_NUMBER
+    return int(number) if is_number else 0

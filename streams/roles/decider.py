@@ -132,6 +132,9 @@ class Decider:
         made = self._manifests.get(name)
         if made is None:
             return True
+        if made.pointer.epoch != newest[plan.general].epoch:
+            # Rankers use nothing of it: see `rankstream.wire.decisions.Manifest`.
+            return True
         is_late = time.time() * 1_000.0 - made.at_ms >= plan.every_s * 1_000.0
         return is_late and self._state_of(name) != (made.stands_on, made.version)
 
@@ -149,7 +152,9 @@ class Decider:
             log.warning("event=fenced decisions=%s reason=%s", name, error)
         except Stopped:
             log.info("event=given-up decisions=%s reason=it is stopping", name)
-        except (DecisionsRefused, DeploymentRefused, SnapshotError) as error:
+        except (
+            DecisionsRefused, DecisionError, DeploymentRefused, SnapshotError,
+        ) as error:  # fmt: skip
             self._refuse(name, str(error))
         else:
             self._manifests[name] = made.manifest

@@ -3,6 +3,7 @@
 import base64
 import sys
 import threading
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from rankstream.ranker import Ranker, Ranking
 from rankstream.redis_scripts import Newest
 from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable
 from rankstream.wire.canary_snapshots import KnownCanary
+from rankstream.wire.decision_shards import N_SHARDS, hash_of_items, load_shard
 from rankstream.wire.decisions import Decision, place_of
 from rankstream.wire.events import LOGGED, QueryEvent
 from streams.ingest.validation import EventValidator
@@ -160,13 +162,15 @@ def test_lists_without_a_decision_are_as_before_but_for_the_intervention() -> No
 
 
 def test_before_the_first_rewrite_nothing_differs() -> None:
-    """Nor is anything wrong."""
+    """It is told that there is none, as there is none of a misspelt name."""
     ranker = Ranker("m", store=Held(), decisions="rule")
     assert ranker.refresh()
     expected = rank(plain())
     made = rank(ranker)
     assert made.order.tolist() == expected.order.tolist()
-    assert (made.intervention, ranker.rewrite, ranker.failures) == ("", 0, {})
+    assert (made.intervention, ranker.rewrite) == ("", 0)
+    assert ranker.failures == {"decisions": 1}
+    assert "'rule'; it holds none yet, or by that name" in ranker.trouble
 
 
 def test_only_what_changed_is_fetched() -> None:
@@ -375,7 +379,7 @@ def test_no_list_mixes_two_rewrites() -> None:
         sys.setswitchinterval(interval)
     assert numbers == sorted(numbers)
     assert len({*numbers}) > 3
-    assert ranker.failures == {}
+    assert ranker.failures == {"decisions": 1}  # before the first
 
 
 def test_the_log_holds_decided_lists_as_they_were_drawn() -> None:
@@ -384,3 +388,30 @@ def test_the_log_holds_decided_lists_as_they_were_drawn() -> None:
     raw = ranker.query_event(rank(ranker), query_id="q", items=MIXED, at_ms=5)
     impression = EventValidator(max_documents=9, ahead_ms=0).query(raw, 5).event
     assert (impression.policy, impression.intervention) == (LOGGED, "rule@1")  # type: ignore[union-attr]
+
+
+def test_an_order_of_other_candidates_is_none() -> None:
+    """Whatever their hash: a list is of the candidates that were given."""
+    ranker, _ = following()
+    assert rank(ranker).policy == "deterministic"
+    short = {"q": decision(items=ITEMS[:3], order=[2, 1, 0])}
+    shards = dict(rewrite(1, short).shards)
+    made = rewrite(1, {"q": decision()})
+    for digest, packed in shards.items():
+        shard = load_shard(packed, digest)
+        hashes = array("Q", [hash_of_items(ITEMS)])
+        ranker._taken.take_decisions(
+            made.manifest, [shard._replace(hashes=hashes)] * N_SHARDS
+        )
+    assert rank(ranker).policy == "plackett-luce"
+
+
+def test_shards_of_the_rewrite_before_are_let_go() -> None:
+    """So that what a service holds does not grow."""
+    ranker, held = following()
+    before = {*ranker._decisions._shards}  # type: ignore[union-attr]
+    held.put(rewrite(2, {"other": decision(2)}))
+    ranker.refresh()
+    now = {*ranker._decisions._shards}  # type: ignore[union-attr]
+    assert ranker.rewrite == 2
+    assert before & now == {b""}

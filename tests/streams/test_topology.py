@@ -56,14 +56,19 @@ COMMANDS_WRITE = {
     ),
     EXPERIMENTS: ("rankstream experiments publish",),
     TRAINING: ("rankstream intervene",),
+    DECISIONS: ("rankstream decisions withdraw",),
 }
 """Topics that commands write beside the pipeline."""
 
 COMMANDS_READ = {
     EVALUATIONS: ("rankstream monitor",),
     PREFERENCES: ("rankstream snapshots canary",),
-    DECISIONS: ("rankstream decisions",),
     **COMMANDS_WRITE,
+    DECISIONS: (
+        "rankstream decisions list",
+        "rankstream decisions show",
+        *COMMANDS_WRITE[DECISIONS],
+    ),
     TRAINING: (*COMMANDS_WRITE[TRAINING], "rankstream monitor"),
     SNAPSHOTS: (
         *COMMANDS_WRITE[SNAPSHOTS],

@@ -212,6 +212,9 @@ def is_above_zero(totals: Floats, sure: Confidence) -> bool:
     if totals[CLICKS] <= 0.0 or sure.error <= 0.0:
         return False
     if sure.family == _ANY_TIME:
+        # Nothing speaks for a difference of 0 or less, however little is asked for.
+        if totals[SCALED_TOTAL] <= 0.0:
+            return False
         # One look at the mixture instead of the search for where it passes.
         value, _ = log_evidence(
             totals[SCALED_TOTAL], totals[SCALED_SQUARES], sure.log_weights

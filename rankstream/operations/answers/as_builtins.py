@@ -19,7 +19,7 @@ class Answer:
 
 
 def as_builtins(value: Any) -> Any:
-    """A value with its names, bytes as hexadecimal digits, no number as None.
+    """A value with its names, bytes as hexadecimal digits, no finite number as None.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def as_builtins(value: Any) -> Any:
         return {name: as_builtins(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [as_builtins(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table_of(rows: Iterable[Any]) -> Any:

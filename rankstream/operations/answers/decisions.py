@@ -1,7 +1,8 @@
 """What is served for which query, on what evidence, and what would change it."""
 
+import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,12 @@ from rankstream.wire.decisions import (
 )
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import DECISIONS
+from streams.decisions.rewrite import withdrawn
+from streams.kafka.clients import Cluster
+from streams.kafka.committed_reader import client_options
+from streams.kafka.decisions.decision_log import DecisionLog
+from streams.kafka.decisions.rewriting import next_number, now_ms
+from streams.kafka.deployment.operator_change import ChangeRefused
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,10 @@ class Rule(Answer):
         Sets for which there was no room.
     default
         The snapshot, MODEL@EPOCH.VERSION, that serves all others.
+    refused
+        Lists that may judge nothing, by reason.
+    general
+        What speaks for the general model over all queries.
     """
 
     name: str
@@ -45,6 +56,8 @@ class Rule(Answer):
     left_out: int
     default: str
     model: str
+    refused: Mapping[str, int]
+    general: Evidence | None
 
     @classmethod
     def of(cls, manifest: Manifest, n_sets: int) -> "Rule":
@@ -52,7 +65,7 @@ class Rule(Answer):
         return cls(
             manifest.name, manifest.number, manifest.intervention, manifest.at_ms,
             manifest.n_decisions, n_sets - manifest.n_decisions, manifest.n_left_out,
-            manifest.default, manifest.model,
+            manifest.default, manifest.model, manifest.refused, manifest.general,
         )  # fmt: skip
 
 
@@ -117,12 +130,50 @@ def rules(settings: Settings) -> tuple[list[Rule], list[str]]:
     return [Rule.of(x, len(n_sets.get(name, ()))) for name, x in known], faults
 
 
+def withdraw(settings: Settings, name: str) -> int:
+    """End a rule: rankers go on as without it; returns the number of that rewrite.
+
+    Raises
+    ------
+    ChangeRefused
+        Where the settings have it, so that it would be written again, or nobody wrote
+        it yet.
+    WriterFenced, KafkaError
+    """
+    if name in settings.decisions:
+        raise ChangeRefused(
+            f"a rule must be out of the settings to be withdrawn; {name!r} is in them: "
+            f"take [decisions.{name}] out, and start the worker again"
+        )
+
+    async def written() -> int:
+        cluster = Cluster(settings.namespace, client_options(settings.kafka), {})
+        own = DecisionLog(cluster, name, settings.delivery.transaction_timeout_ms)
+        try:
+            await own.fence()
+            known = await own.read(frozenset(), lambda: None)
+            before = known.decisions.manifest
+            if before is None:
+                raise ChangeRefused(
+                    f"a rule must have been written to be withdrawn; {name!r} was not: "
+                    "`rankstream decisions list` tells which there are"
+                )
+            made = withdrawn(before, next_number(name, known), now_ms())
+            await own.write(made.outputs(known.decisions.values))
+            return made.manifest.number
+        finally:
+            await own.close()
+
+    return asyncio.run(written())
+
+
 def decided_sets(
     settings: Settings, name: str, query: str | None = None
 ) -> list[DecidedSet]:
     """What a rule says of all candidate sets, or of those of one query.
 
-    Those with an order of their own come first, by how much is sure to be gained.
+    Those with an order of their own come first, by how much is sure to be gained; the
+    others follow by how many lists judge them.
 
     Raises
     ------
@@ -142,7 +193,7 @@ def decided_sets(
         if at.name != name or at.is_manifest or wanted not in (None, at.query):
             continue
         found.append(_set_of(at.query, at.candidate_set, decode_decision(value)))
-    return sorted(found, key=lambda x: (not x.order, -_surest(x), x.query))
+    return sorted(found, key=_rank_of)
 
 
 def remark_on(decided: DecidedSet) -> str:
@@ -150,7 +201,10 @@ def remark_on(decided: DecidedSet) -> str:
     if not decided.evidence:
         return "no list of the selection groups was counted that may judge it"
     if decided.order:
-        return "stays until its own order is no longer better for sure than both models"
+        return (
+            "stays while its own order is better for sure than both models; lists that "
+            "show it judge it only where they show all items that the models move"
+        )
     behind = [x for x in decided.evidence if not x.lower > 0.0]
     if not behind:
         return "its own order is better by the bounds, but not yet for all sessions"
@@ -163,7 +217,10 @@ def _lacking(each: Evidence) -> str:
         return f"its own order does not look better than {against}"
     width = each.estimate - each.lower
     if not math.isfinite(width):
-        return f"nothing bounds its difference from {against} yet"
+        return (
+            f"nothing bounds its difference from {against}: lists are too few, or "
+            "`confidence` is 1"
+        )
     # A bound narrows as one over the root of the lists.
     wanted = each.interactions * (width / each.estimate) ** 2
     return (
@@ -178,9 +235,12 @@ def _rounded(number: float) -> int:
     return math.ceil(number / unit) * unit
 
 
-def _surest(decided: DecidedSet) -> float:
-    """The least that is sure to be gained."""
-    return min((x.lower for x in decided.evidence), default=-math.inf)
+def _rank_of(decided: DecidedSet) -> tuple[bool, float, str]:
+    """Decided ones by the least that is sure to be gained, the others by lists."""
+    if decided.order:
+        return False, -min((x.lower for x in decided.evidence), default=0.0), ""
+    lists = max((x.interactions for x in decided.evidence), default=0)
+    return True, -float(lists), decided.query
 
 
 def _set_of(query: str, candidate_set: bytes, decision: Decision) -> DecidedSet:

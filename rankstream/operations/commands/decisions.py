@@ -10,6 +10,7 @@ from rankstream.operations.answers.decisions import (
     Rule,
     decided_sets,
     rules,
+    withdraw,
 )
 from rankstream.operations.commands import nothing, settings_of, tell, write_json
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream decisions list orders           queries with their evidence\n"
         "  rankstream decisions show orders 'shoes'   one query, and what would\n"
         "                                             change its decision\n"
+        "  rankstream decisions withdraw orders       rankers go on without it\n"
         "\n"
         "A rule is a section [decisions.NAME] of the settings; the role `decide` of\n"
         "`rankstream worker` rewrites it (docs/decisions.md).\n"
@@ -49,6 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="one query: order, evidence, what lacks")
     show.add_argument("rule")
     show.add_argument("query", help="as events have it, in `query_id`")
+    withdrawing = actions.add_parser(
+        "withdraw", help="end a rule that the settings have no more"
+    )
+    withdrawing.add_argument("rule")
     for action in (listing, show):
         action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -58,8 +64,16 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     if arguments.action == "show":
         return _show(settings, arguments)
+    if arguments.action == "withdraw":
+        number = withdraw(settings, arguments.rule)
+        tell(f"{arguments.rule} was withdrawn by its rewrite {number}")
+        return 0
     if arguments.rule is not None:
         return _list_sets(settings, arguments)
+    return _list_rules(settings, arguments)
+
+
+def _list_rules(settings: Settings, arguments: argparse.Namespace) -> int:
     found, faults = rules(settings)
     for each in faults:
         tell(each)
@@ -72,6 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
         write_json([each.to_dict() for each in found])
     else:
         print_fitted(wide_console(), _table_of_rules(found), SPARE)
+        for rule in found:
+            for why, n_lists in rule.refused.items():
+                tell(f"{rule.name}: {counted(n_lists, 'list')} judge nothing, {why}")
     return 0
 
 
@@ -79,8 +96,8 @@ def _list_sets(settings: Settings, arguments: argparse.Namespace) -> int:
     found = decided_sets(settings, arguments.rule)
     if not found:
         return nothing(
-            f"the rule {arguments.rule!r} says nothing of any query yet: `rankstream "
-            "decisions list` tells which rules there are"
+            f"a rule must have decided something to be listed; {arguments.rule!r} has "
+            "not, or is none: `rankstream decisions list` tells which rules there are"
         )
     shown = found[: arguments.most]
     if arguments.json:
@@ -128,8 +145,10 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
         return 0
     console = wide_console()
     for each in found:
-        print_fitted(console, _table_of_order(each))
-        print_fitted(console, _table_of_evidence(each))
+        if each.order:
+            print_fitted(console, _table_of_order(each))
+        if each.evidence:
+            print_fitted(console, _table_of_evidence(each))
         console.print(plain(each.remark), highlight=False)
     return 0
 
@@ -138,21 +157,21 @@ def _table_of_rules(found: list[Rule]) -> Table:
     table = Table()
     for name in ("rule", "rewrite", "written", "intervention", "default", "served by"):
         table.add_column(name)
-    for name in ("decided", "undecided", "left out"):
+    for name in ("decided", "undecided", "left out", "general over logging"):
         table.add_column(name, justify="right")
     for each in found:
         table.add_row(
             plain(each.name), f"{each.number:,}", moment(each.at_ms),
             plain(each.intervention), plain(each.default), plain(each.model),
             f"{each.decided:,}", f"{each.undecided:,}", f"{each.left_out:,}",
+            _difference(each.general),
         )  # fmt: skip
     return table
 
 
 def _table_of_order(each: DecidedSet) -> Table:
-    served = "its own order" if each.order else "the default of the rule"
     candidates = each.candidate_set.hex()[:8]
-    table = Table(title=f"{plain(each.query)}, candidates {candidates}: {served}")
+    table = Table(title=f"{plain(each.query)}, candidates {candidates}: its own order")
     table.add_column("rank", justify="right")
     table.add_column("item")
     rank = 1
@@ -165,7 +184,11 @@ def _table_of_order(each: DecidedSet) -> Table:
 
 
 def _table_of_evidence(each: DecidedSet) -> Table:
-    table = Table(title="its own order, against")
+    table = Table(
+        title=f"{plain(each.query)}, candidates {each.candidate_set.hex()[:8]}: its "
+        "own order, against",
+        caption="by lists of the selection groups",
+    )
     table.add_column("model")
     for name in ("difference", "lower", "upper", "lists", "clicks", "groups"):
         table.add_column(name, justify="right")
@@ -184,7 +207,7 @@ def _difference(one: Evidence | None) -> str:
 
 
 def _figure(value: float) -> str:
-    return f"{value:+.3f}" if math.isfinite(value) else "none"
+    return f"{value + 0.0:+.3f}" if math.isfinite(value) else "none"
 
 
 def _positive(text: str) -> int:

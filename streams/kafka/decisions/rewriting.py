@@ -59,7 +59,7 @@ async def rewrite(
         log.info("event=deciding decisions=%s", name)
         wanted = {x.features_hash: x.n_features for x in deployed}
         lists = await logged_lists(settings, cluster, wanted, check)
-        at_ms = least_watermark_of(lists.statistics) or _now_ms()
+        at_ms = least_watermark_of(lists.statistics) or now_ms()
         check_room(settings, known.models.deployments(), at_ms=at_ms, spare=SPARE_NAMES)
         deciding = partial(_made, name, settings, lists, deployed, known, check)
         made = await asyncio.to_thread(deciding)
@@ -91,7 +91,7 @@ def _made(
     inputs = DecisionInputs(lists.statistics, lists.features, deployed, curve)
     return rewrite_of(
         name, settings, inputs,
-        number=_next_number(name, known), at_ms=_now_ms(), check=check,
+        number=next_number(name, known), at_ms=now_ms(), check=check,
     )  # fmt: skip
 
 
@@ -107,12 +107,13 @@ def _deployed(name: str, settings: Settings, known: Read) -> Deployed:
     return Deployed(newest[plan.general], newest[plan.logging])
 
 
-def _next_number(name: str, known: Read) -> int:
+def next_number(name: str, known: Read) -> int:
     """Higher than that of all rewrites, also of one whose manifest is damaged."""
     manifest = known.decisions.manifest
     noted = [x.pointer.epoch for x in known.models.deployments() if x.model == name]
     return max([*noted, manifest.number if manifest else 0], default=0) + 1
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """By the clock of this process."""
     return time.time_ns() // 1_000_000

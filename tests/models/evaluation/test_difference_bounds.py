@@ -381,3 +381,16 @@ def test_settings_without_meaning_are_refused() -> None:
         confidence(Bound.ANY_TIME, 1.5)
     with pytest.raises(ValueError, match="planned"):
         confidence(Bound.ANY_TIME, 0.9, planned=0.0)
+
+
+@pytest.mark.parametrize("bound", Bound)
+def test_what_shows_no_difference_decides_nothing(bound: Bound) -> None:
+    """However little is asked for, as by one click on policies that do not differ."""
+    sure = confidence(bound, 0.0)
+    for weights in (np.zeros(3), np.array([-1.0, 0.0, 1.0])):
+        sums, starts = one(np.array([[False, True, False]]), weights)
+        totals = np.zeros(SUMS)
+        for row in range(starts[1]):
+            add_row(totals, sums, row)
+
+        assert not is_above_zero(totals, sure)

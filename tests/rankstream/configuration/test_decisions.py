@@ -61,7 +61,7 @@ def test_a_section_is_taken(tmp_path: Path) -> None:
         (BOTH + "confidence = -0.1", "decisions.lists.confidence must be"),
         (BOTH + "every_s = 0", "decisions.lists.every_s must be"),
         (BOTH + "queries = 0", "decisions.lists.queries must be"),
-        (BOTH + "planed = 5", "decisions.lists.planed is no setting; did you mean"),
+        (BOTH + "every = 5", "decisions.lists.every is no setting; did you mean"),
         *(
             (
                 MODELS + f"[decisions.{name}]\ngeneral = 'general'\nlogging = 'shop'",

@@ -11,7 +11,7 @@ import pytest
 
 from rankstream.configuration.decisions import DecisionSettings
 from rankstream.settings import LimitSettings, ModelSettings, Settings
-from rankstream.snapshots import decode_snapshot
+from rankstream.snapshots import decode_snapshot, encode_snapshot, rolled_back
 from rankstream.wire.decision_shards import digest_of, pack_shards
 from rankstream.wire.decisions import (
     Decision,
@@ -66,7 +66,7 @@ def decider(world: World, point: Point = straight_on) -> Decider:
     return Decider(world.settings, world.cluster(point))
 
 
-class InForce:
+class Standing:
     """What the topic says, the last of each key."""
 
     def __init__(self, world: World) -> None:
@@ -92,7 +92,7 @@ def test_each_query_gets_what_its_users_like() -> None:
     """With the safe model for all others, under a name that is noted."""
     world = counted().copied()
     asyncio.run(turned(world, decider(world)))
-    found = InForce(world)
+    found = Standing(world)
     found.assert_whole()
     manifest = found.manifest
     assert manifest is not None
@@ -128,7 +128,7 @@ def test_nothing_is_written_while_nothing_is_counted(
     asyncio.run(turned(world, later))
     (key, _), *more = world.read(DECISIONS)[n_before:]
     assert (key, more) == (manifest_key("lists"), [])
-    InForce(world).assert_whole()
+    Standing(world).assert_whole()
 
 
 def test_a_rewrite_waits_until_it_is_time() -> None:
@@ -136,11 +136,28 @@ def test_a_rewrite_waits_until_it_is_time() -> None:
     world = counted().copied()
     world.settings = settings_of(msgspec.structs.replace(RULE, every_s=3_600.0))
     asyncio.run(turned(world, decider(world)))
-    began = InForce(world).manifest
+    began = Standing(world).manifest
     asyncio.run(turned(world, decider(world)))
-    assert InForce(world).manifest == began
+    assert Standing(world).manifest == began
     assert began is not None
     assert abs(began.at_ms - time.time() * 1_000) < 60_000
+
+
+def test_a_rollback_is_followed_at_once() -> None:
+    """Rankers use nothing of a rewrite that stands on another epoch."""
+    world = counted().copied()
+    world.settings = settings_of(msgspec.structs.replace(RULE, every_s=3_600.0))
+    own = decider(world)
+    asyncio.run(turned(world, own))
+    served = own._served.newest["m"]
+    rolled = rolled_back(served, 1)
+    world.write(SNAPSHOTS, (b"m", encode_snapshot(rolled)))
+    own._next_s.clear()
+    asyncio.run(turned(world, own))
+    found = Standing(world)
+    found.assert_whole()
+    assert found.manifest is not None
+    assert (found.manifest.number, found.manifest.stands_on) == (2, "1.0")
 
 
 def test_killed_at_every_point_it_wrote_all_or_nothing() -> None:
@@ -160,7 +177,7 @@ def test_killed_at_every_point_it_wrote_all_or_nothing() -> None:
         with contextlib.suppress(Killed, asyncio.CancelledError):
             await dying
         if world.read(DECISIONS):
-            InForce(world).assert_whole()
+            Standing(world).assert_whole()
         await turned(world, decider(world))
         return world
 
@@ -172,8 +189,8 @@ def test_killed_at_every_point_it_wrote_all_or_nothing() -> None:
             world = loop.run_until_complete(scenario(at))
         finally:
             loop.close()
-        InForce(world).assert_whole()
-        assert InForce(world).decisions == InForce(whole).decisions, at
+        Standing(world).assert_whole()
+        assert Standing(world).decisions == Standing(whole).decisions, at
 
 
 def test_of_two_at_once_one_writes() -> None:
@@ -200,7 +217,7 @@ def test_of_two_at_once_one_writes() -> None:
         first, second = asyncio.run(both(world, at))
         written = [x.counters()["rewrites_written"] for x in (first, second)]
         assert sum(written) >= 1
-        found = InForce(world)
+        found = Standing(world)
         found.assert_whole()
         assert found.manifest is not None
         assert found.manifest.number == sum(written)
@@ -215,7 +232,7 @@ def test_what_cannot_be_decided_is_said_once(caplog: pytest.LogCaptureFixture) -
         asyncio.run(turned(world, own))
     assert "an era must have at most limits.interventions, 2" in caplog.text
     assert own.counters()["rewrites_refused"] == 1
-    assert InForce(world).manifest is None
+    assert Standing(world).manifest is None
     world.settings = msgspec.structs.replace(
         settings_of(), models={"m": settings_of().models["m"]}
     )
@@ -234,7 +251,7 @@ def test_only_the_newest_sets_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     own = decider(world)
     monkeypatch.setattr(own, "_state_of", lambda _: ("0.0", 1))
     asyncio.run(turned(world, own))
-    found = InForce(world)
+    found = Standing(world)
     found.assert_whole()
     assert len(found.decisions) == 1
     assert found.manifest is not None

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from models.arrays import Floats
-from producers.event_producer import EventProducer
+from producers.event_producer import EventProducer, send_records
 from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.snapshots import SnapshotStore
-from rankstream.wire.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, DECISIONS, QUERIES
 from tests.clicked_lists import (
     CUTOFF,
     EXAMINATION,
@@ -23,6 +23,7 @@ from tests.clicked_lists import (
     features_of,
     relevance_of,
 )
+from tests.decision_factory import rewrite
 from tests.services import KafkaService, RedisService
 from tests.worker_process import (
     PATIENCE_S,
@@ -163,3 +164,20 @@ def test_decisions_appear_and_users_click_more(
     assert main(["decisions", "list", "orders", "--config", str(shop.config)]) == 0
     assert "4 decisions of 4 candidate sets" in capsys.readouterr().out
     assert shop.told(capsys, "show", "orders", "nobody asked") is None
+    withdraw_one_of_before(shop, capsys)
+
+
+def withdraw_one_of_before(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """A rule that the settings have no more is ended, and no other one."""
+    withdraw = ["decisions", "withdraw", "--config", str(shop.config)]
+    for name, said in (("orders", "must be out of the"), ("old", "have been written")):
+        assert main([*withdraw, name]) == 2
+        assert said in capsys.readouterr().err
+    pairs = [(x or b"", y or b"") for x, y in rewrite(3, name="old").records]
+    send_records(settings_of(shop.config), DECISIONS, pairs)
+    (old, _) = shop.told(capsys, "list")
+    assert (old["name"], old["decided"]) == ("old", 1)
+    assert main([*withdraw, "old"]) == 0
+    (old, _) = shop.told(capsys, "list")
+    assert (old["number"], old["decided"], old["intervention"]) == (4, 0, "")
+    assert shop.told(capsys, "list", "old") is None

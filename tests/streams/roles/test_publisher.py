@@ -21,11 +21,12 @@ from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import ExperimentSettings, Settings
 from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable, store_of
-from rankstream.wire.topics import EXPERIMENTS, SNAPSHOTS, full_name
+from rankstream.wire.topics import DECISIONS, EXPERIMENTS, SNAPSHOTS, full_name
 from streams.kafka.committed_reader import client_options, committed_batches
 from streams.kafka.reader_role import run_reader_role
 from streams.roles.publisher import Publisher
 from tests.canary_factory import canary_record
+from tests.decision_factory import rewrite
 from tests.services import KafkaService
 from tests.snapshot_factory import envelope
 from tests.worker_process import configured, settings_of
@@ -144,6 +145,12 @@ def named_by_the_page(namespace: str, keys: Iterable[bytes]) -> list[str]:
     return [row for row in PAGE_ROWS if row in found]
 
 
+def send_decisions(settings: Settings) -> None:
+    """A rewrite of a rule."""
+    decided = [(key or b"", value or b"") for key, value in rewrite().records]
+    send_records(settings, DECISIONS, decided)
+
+
 def flush(server: Redis) -> None:
     """What an operator may do by mistake."""
     with redis.Redis.from_url(server.url) as client:
@@ -227,12 +234,17 @@ def test_an_emptied_redis_is_filled_and_services_go_on(
         async with publishing(settings, store):
             await produce(settings, range(1, 4))
             await deploy(settings, ("m/canary", canary_record()))
+            await asyncio.to_thread(send_decisions, settings)
             client.follow()
             ranker.follow()
             await until(lambda: runs() == 2 and ranker.canary == "m@0.9/1")
             assert ranker.version == 3
+
+            def rows() -> list[str]:
+                return named_by_the_page(settings.namespace, keys_of(own_redis))
+
+            await until(lambda: rows() == PAGE_ROWS)
             before = keys_of(own_redis)
-            assert named_by_the_page(settings.namespace, before) == PAGE_ROWS
             for _ in range(3):
                 flush(own_redis)
                 # Looked at while empty, and once more when it is full again.

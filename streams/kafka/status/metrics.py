@@ -10,6 +10,7 @@ from prometheus_client.core import (
 )
 
 GAUGES = (
+    "_in_force",
     "pending",
     "_ms",
     "_seconds",

@@ -96,9 +96,25 @@ def _of_policies(
                 f"what each list changes cannot be held to evidence; {value!r} learns "
                 "online: take one that is trained, or promote from it",
             )
+    if {one.general, one.logging} <= models.keys():
+        yield from _of_features(place, models[one.general], models[one.logging])
     if one.general == one.logging:
         yield (
             f"{place}.logging",
             f"{place}.logging must be another model than general; got {one.logging!r} "
             "for both",
+        )
+
+
+def _of_features(
+    place: str, general: ModelSettings, logging: ModelSettings
+) -> Iterator[Fault]:
+    """That one ranker cannot serve both."""
+    both = [(x.features, x.feature_names) for x in (general, logging)]
+    if both[0] != both[1]:
+        yield (
+            f"{place}.logging",
+            f"{place}.logging must be a model of the features of general, as one "
+            f"ranker serves both; got {logging.features} features for "
+            f"{general.features}, or other names: give both the same",
         )

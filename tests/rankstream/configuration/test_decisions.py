@@ -52,6 +52,11 @@ def test_a_section_is_taken(tmp_path: Path) -> None:
             "decisions.lists.logging must be a model, of ['general', 'online', 'shop']",
         ),
         (
+            BOTH.replace("[models.shop]\nfeatures = 3", "[models.shop]\nfeatures = 4"),
+            "decisions.lists.logging must be a model of the features of general, as "
+            "one ranker serves both; got 4 features for 3",
+        ),
+        (
             BOTH + "[decisions.more]\ngeneral = 'general'\nlogging = 'shop'",
             "decisions.more.general must be a model of one rule, as its rankers serve "
             "it; 'general' is that of 'lists' too",

@@ -3,6 +3,7 @@
 import pytest
 
 from rankstream.settings import (
+    DecisionSettings,
     ExperimentSettings,
     ModelSettings,
     Settings,
@@ -37,10 +38,16 @@ def test_verdicts_are_made_where_there_is_an_experiment_or_an_intervention():
     """Whoever starts a worker without naming roles gets those that are needed."""
     compared = ExperimentSettings(rankers={"a": "", "b": ""})
     trained = ModelSettings(features=1, versions="trained")
-    always = set(ROLES) - {"evaluate", "train", "adapt"}
+    always = set(ROLES) - {"evaluate", "train", "adapt", "decide"}
     assert needed(Settings()) == always
     assert needed(Settings(experiments={"e": compared})) == always | {"evaluate"}
     assert needed(Settings(models={"m": trained})) == always | {"evaluate", "train"}
+
+
+def test_decisions_are_made_where_there_is_a_rule():
+    """As with verdicts."""
+    rule = DecisionSettings(general="m", logging="n")
+    assert needed(Settings(decisions={"d": rule})) - needed(Settings()) == {"decide"}
 
 
 def test_documents_are_adapted_where_there_is_a_source():

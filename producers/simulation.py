@@ -30,6 +30,16 @@ CLICK_MS = 1_000
 PAUSE_S = 0.2
 """A shorter one lets no source fall idle."""
 
+RESUMING, RESUMING_S = 100, 0.02
+"""Lists after a long pause, and what lies between two of them by the clock.
+
+Sources that fell idle hold no time back: until each is heard, a list must not pass by
+more than the disorder those that came before it and are not read yet.
+"""
+
+LONG_PAUSE_S = 1.0
+"""A longer one may have let sources fall idle."""
+
 PATIENCE_S = 300.0
 """How long to wait for a learner that does not move before giving up."""
 
@@ -95,11 +105,15 @@ class Plan:
 
 @dataclass
 class Progress:
-    """What has happened so far; lists have one entry per impression."""
+    """What has happened so far; lists have one entry per impression.
+
+    `resuming` counts down the lists after a pause that come at a gentle pace.
+    """
 
     shown: int = 0
     clicks: int = 0
     paused_ms: int = 0
+    resuming: int = 0
     shown_ndcg: list[float] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)
     versions: set[int] = field(default_factory=set)
@@ -150,6 +164,7 @@ def simulate(  # noqa: PLR0913  a loop joins so many things
             _wait(ranker, sink, plan, progress, waiting)
         _pause(plan, progress, time.monotonic() - began_s)
         _show(number, queries, users, ranker, sink, plan, progress, rng)
+        _resume(sink, progress)
         began_s = time.monotonic()
         on_progress(progress)
         _pause(plan, progress, time.monotonic() - began_s)
@@ -161,6 +176,16 @@ def _pause(plan: Plan, progress: Progress, seconds: float) -> None:
     """Let event time pass by what was waited, where it does."""
     if plan.is_live and seconds > PAUSE_S:
         progress.paused_ms += round(1_000 * seconds)
+    if plan.is_live and seconds > LONG_PAUSE_S:
+        progress.resuming = RESUMING
+
+
+def _resume(sink: Sink, progress: Progress) -> None:
+    """Send one list after the other for a while, so that all sources are heard."""
+    if progress.resuming:
+        progress.resuming -= 1
+        sink.flush()
+        time.sleep(RESUMING_S)
 
 
 def _wait(

@@ -242,9 +242,9 @@ def trained_under_fire(
     waited_until(lambda: train.says(b"event=training model=m"), log)
     ends.mark()
     deadline = time.monotonic() + PATIENCE_S
-    while not train.says(b"event=intervention"):
+    while not train.says(b"event=epoch"):
         assert time.monotonic() < deadline, train.said().decode()[-3_000:]
-    # Its answers take so long that it is killed with the transaction open.
+    # Its answers take so long, before it writes, that it is killed with that open.
     gate.flow(delay_s=SLOW_S)
     train.killed_once(ends.has_grown)
     gate.flow()

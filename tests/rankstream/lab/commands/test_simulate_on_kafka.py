@@ -18,7 +18,7 @@ POINTS = [300, 700]
 SETTINGS = f"""
 [time]
 click_window_ms = 12_000
-disorder_ms = 2_000
+disorder_ms = 4_000
 idle_ms = 3_000
 [delivery]
 state_s = 1.0

@@ -1,5 +1,6 @@
 """Decisions as a service looks them up, and the lists that they make."""
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,11 @@ from rankstream.wire.decision_shards import (
 )
 from rankstream.wire.decisions import Manifest
 from rankstream.wire.routing import normalised_query, route_of_query
+
+
+@functools.lru_cache(maxsize=65_536)
+def _route_of(query_id: str) -> int:
+    return route_of_query(normalised_query(query_id))
 
 
 class Decided(NamedTuple):
@@ -33,7 +39,7 @@ class Decided(NamedTuple):
         items : [n_documents]
             Ids of the candidates, in any order.
         """
-        route = route_of_query(normalised_query(query_id))
+        route = _route_of(query_id)
         shard = self.shards[shard_number(route)]
         row = shard.first_rows.get(route)
         if row is None:

@@ -32,7 +32,7 @@ class DecisionSettings(Section, frozen=True):
     stand without each group of sessions, and for sessions to come, of which the rule is
     narrowest at `planned_lists`. `temperature` is that of lists of both models, 0 where
     the best goes first. Decisions are made every `every_s`, for at most so many
-    `queries`.
+    `queries`, within `memory_mb` MiB beside the process.
     """
 
     general: str
@@ -46,6 +46,7 @@ class DecisionSettings(Section, frozen=True):
     temperature: NotNegative = 0.0
     every_s: PositiveFloat = 86_400.0
     queries: Positive = 100_000
+    memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 2_048
 
 
 def decision_faults(

@@ -17,6 +17,7 @@ from models.estimators.policy_reward import dcg_weights
 from models.estimators.splits import split_groups
 from models.evaluation.differences import DifferenceSums
 from models.evaluation.session_rule import Rule, are_better, standing_over_queries
+from rankstream.lab.benchmarks.decided_lists import measure_lists
 from rankstream.lab.benchmarks.harness import Figure, alone_figure, timed
 from rankstream.lab.benchmarks.statistics import (
     GROUPS,
@@ -37,7 +38,7 @@ READ_S, DECIDED_S = (60.0, 120.0), (3.0, 10.0)
 
 
 def measure(*, quick: bool = False) -> list[Figure]:
-    """Seconds to read and to decide."""
+    """Seconds to read and to decide, and what lists cost by that."""
     n_queries = 60 if quick else N_QUERIES
     decided(evidence_from(statistics_of(3, 1)))  # kernels are compiled before
     statistics = statistics_of(n_queries, 1 if quick else N_TEMPLATES)
@@ -47,6 +48,7 @@ def measure(*, quick: bool = False) -> list[Figure]:
     return [
         alone_figure(f"{told} read as evidence", read.seconds, "s of CPU", READ_S),
         alone_figure(f"{told} decided", made.seconds, "s of CPU", DECIDED_S),
+        *measure_lists(quick=quick),
     ]
 
 

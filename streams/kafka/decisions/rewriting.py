@@ -20,7 +20,8 @@ from streams.kafka.decisions.decision_log import DecisionLog, Read
 from streams.kafka.logged_lists import LoggedLists, logged_lists
 from streams.kafka.state.whole_topics import Check
 from streams.kafka.training.background_thread import Stopped
-from streams.training.inputs import least_watermark_of
+from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
+from streams.training.inputs import TrainingRefused, least_watermark_of
 from streams.training.model_lists import LearnedOnline
 
 SPARE_NAMES, SPARE_SHARE = 64, 4
@@ -44,12 +45,19 @@ async def rewrite(
     KafkaError
         Whether it was written is not known; whoever reads the topic knows.
     """
+    plan = settings.decisions[name]
+    memory = MemoryLimit(
+        plan.memory_mb, f"a rewrite of {name!r}", f"decisions.{name}.memory_mb"
+    )
 
     def check() -> None:
         if stop.is_set():
             raise Stopped
+        try:
+            memory.check()
+        except TrainingRefused as error:
+            raise DecisionsRefused(str(error)) from error
 
-    plan = settings.decisions[name]
     own = DecisionLog(cluster, name, settings.delivery.transaction_timeout_ms)
     try:
         await own.fence()
@@ -66,6 +74,7 @@ async def rewrite(
         await own.write(made.rewrite.outputs(known.decisions.values))
     finally:
         await own.close()
+        give_back_free_pages()
     log.info(
         "event=rewrite name=%s decisions=%d default=%s",
         made.rewrite.manifest.intervention,

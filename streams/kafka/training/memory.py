@@ -1,4 +1,4 @@
-"""How much memory a training takes beyond what its process had before."""
+"""How much memory a training or a rewrite takes beyond what its process had before."""
 
 import ctypes
 import resource
@@ -31,11 +31,16 @@ class MemoryLimit:
         See `train.memory_mb`.
     what
         Takes it.
+    setting
+        Says how much it may be.
     """
 
-    def __init__(self, most_mb: int, what: str = "a training") -> None:
+    def __init__(
+        self, most_mb: int, what: str = "a training", setting: str = "train.memory_mb"
+    ) -> None:
         self._most_mb = most_mb
         self._what = what
+        self._setting = setting
         self._before_mb = resident_mb()
 
     def check(self) -> None:
@@ -49,7 +54,7 @@ class MemoryLimit:
         took_mb = resident_mb() - self._before_mb
         if took_mb > self._most_mb:
             raise TrainingRefused(
-                f"{self._what} must fit train.memory_mb, {self._most_mb} MiB; it took "
+                f"{self._what} must fit {self._setting}, {self._most_mb} MiB; it took "
                 f"{took_mb:,.0f} MiB: raise it, or let fewer queries be counted"
             )
 

@@ -5,8 +5,10 @@ import contextlib
 import logging
 import time
 from functools import cache
+from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from rankstream.configuration.decisions import DecisionSettings
@@ -24,6 +26,8 @@ from rankstream.wire.decisions import (
 )
 from rankstream.wire.deployments import decode_deployment
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS
+from streams.decisions import evidence as evidence_module
+from streams.decisions import inputs
 from streams.roles import decider as module
 from streams.roles.decider import Decider
 from tests.clicked_lists import N_FEATURES, relevance_of
@@ -241,6 +245,27 @@ def test_what_cannot_be_decided_is_said_once(caplog: pytest.LogCaptureFixture) -
     own = decider(world)
     asyncio.run(turned(world, own))
     assert not any(own.counters().values())
+
+
+def test_a_rewrite_that_takes_too_much_memory_is_refused(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In words, and what is served stays."""
+    world = counted().copied()
+    world.settings = settings_of(msgspec.structs.replace(RULE, memory_mb=64))
+    held: list[Any] = []
+
+    def large(*arguments: Any) -> Any:
+        held.append(np.ones(100 << 17))
+        return evidence_module.evidence_of(*arguments)
+
+    monkeypatch.setattr(inputs, "evidence_of", large)
+    own = decider(world)
+    with caplog.at_level(logging.WARNING, "rankstream.decider"):
+        asyncio.run(turned(world, own))
+    assert "must fit decisions.lists.memory_mb, 64 MiB; it took" in caplog.text
+    assert own.counters()["rewrites_refused"] == 1
+    assert Standing(world).manifest is None
 
 
 def test_only_the_newest_sets_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from tests.mutants.python_sites import Site, changed, python_sites
 
 ROOMS = (
     "models", "streams/ingest", "streams/fold", "streams/native", "streams/statistics",
-    "streams/comparisons",
+    "streams/comparisons", "streams/decisions",
     "streams/learning", "streams/training", "streams/estimation",
     "streams/adaptation", "streams/event_time.py", "streams/dead_letter.py",
     "streams/partition_fold.py", "streams/state_pieces.py", "rankstream/wire",

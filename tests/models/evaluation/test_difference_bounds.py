@@ -28,6 +28,7 @@ from models.evaluation.bounds.families import (
     mirrored,
 )
 from models.evaluation.bounds.one_look import error_at_doubling, half_width
+from models.evaluation.bounds.printed import half_width_by_click, half_width_by_item
 from models.evaluation.bounds.sea import lower_bounds_apart
 from models.evaluation.differences import (
     DifferenceSums,
@@ -394,3 +395,41 @@ def test_what_shows_no_difference_decides_nothing(bound: Bound) -> None:
             add_row(totals, sums, row)
 
         assert not is_above_zero(totals, sure)
+
+
+def row(gains: float, losses: float, largest: float) -> DifferenceSums:
+    """One of 100 lists of five items, with 80 clicks, in a group of its own."""
+    return DifferenceSums(
+        *(np.array([number]) for number in (0, 100, 5, 80)),
+        *(np.array([each]) for each in (gains, losses, largest, 40.0, 60.0, 50.0)),
+    )
+
+
+WIDTHS = {
+    Bound.ONE_LOOK: half_width(200.0, 80.0, 120.0, 5.0, 0.1),
+    Bound.DOUBLING_LOOKS: half_width(
+        200.0, 80.0, 120.0, 5.0, error_at_doubling(200.0, 0.1)
+    ),
+    Bound.PER_ITEM: half_width_by_item(200.0, 1_000.0, 80.0, 100.0, 6.0, 0.1),
+    Bound.PER_CLICK: half_width_by_click(200.0, 160.0, 80.0, 100.0, 6.0, 0.1),
+}
+"""Of 200 lists, where X lies between -2 and 3, and no click counts for more than 3."""
+
+
+@pytest.mark.parametrize("bound", WIDTHS)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_policies_together_allow_the_most_that_any_of_them_does(
+    bound: Bound, order: tuple[int, int]
+) -> None:
+    """Whichever comes first; one that never speaks against a difference is no limit."""
+    rows = row(1.0, 2.0, 1.5), row(3.0, 0.5, 3.0)
+    both, _ = stacked([rows[number] for number in order])
+    found = lower_bounds(both, np.array([0, 2]), confidence(bound, 0.9))
+    assert found.tolist() == pytest.approx([0.4 - WIDTHS[bound]], rel=1e-12)
+
+
+def test_policies_that_do_not_differ_differ_by_nothing_for_sure() -> None:
+    """By the bound at any time, which no list can move."""
+    none = row(0.0, 0.0, 0.0)._replace(totals=np.zeros(1), squares=np.zeros(1))
+    found = intervals(none, np.array([0, 1]), confidence(Bound.ANY_TIME, 0.95))
+    assert found.tolist() == [[0.0, 0.0]]

@@ -14,7 +14,7 @@ Terry (1952), fitted as in Hunter (2004).
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from models.arrays import Floats, Integers
 from models.evaluation.confidence_sequence import half_widths
@@ -149,7 +149,7 @@ def fixed_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
         return np.full(len(sums.counts), np.inf)
     squares = sums.squares_by_class().sum(axis=1)
     variance = np.maximum(squares / n - sums.mean() ** 2, 0.0) * n / (n - 1)
-    return np.asarray(norm.ppf(1.0 - alpha / 2.0) * np.sqrt(variance / n))
+    return np.asarray(ndtri(1.0 - alpha / 2.0) * np.sqrt(variance / n))
 
 
 def clustered_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
@@ -170,7 +170,7 @@ def clustered_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
     totals = sums.totals[has_any] / SCALE
     expected = sums.impressions[has_any, None] * sums.mean()
     spread = ((totals - expected) ** 2).sum(axis=0) * n_groups / (n_groups - 1)
-    quantile = t.ppf(1.0 - alpha / 2.0, n_groups - 1)
+    quantile = stdtrit(n_groups - 1, 1.0 - alpha / 2.0)
     return np.asarray(quantile * np.sqrt(spread) / n)
 
 

@@ -14,17 +14,23 @@ from streams.estimation.curve_replicates import (
 from streams.training.estimated_curve import curve_of_groups, estimated_curve
 from tests.streams.training.test_estimated_curve import GROUPS, LOOKED, statistics_of
 
-STATISTICS = statistics_of(12_000, 60, 1)
+
+def statistics():
+    """Of many lists."""
+    return statistics_of(12_000, 60, 1)
 
 
-def replicated(statistics=STATISTICS, groups=GROUPS):
+def replicated(given=None, groups=GROUPS):
     """Of its columns."""
-    return replicated_curve(statistics.columns, groups, Shares())
+    return replicated_curve((given or statistics()).columns, groups, Shares())
 
 
 def test_it_is_the_curve_of_trainings():
     """Each fit is that of the other groups, near the truth like the first one."""
-    found, plain = replicated(), estimated_curve(STATISTICS.columns(), GROUPS, Shares())
+    found, plain = (
+        replicated(),
+        estimated_curve(statistics().columns(), GROUPS, Shares()),
+    )
     assert found is not None
     assert plain.curve is not None
     assert found.curve.alpha.tolist() == plain.curve.alpha.tolist()
@@ -32,7 +38,7 @@ def test_it_is_the_curve_of_trainings():
     assert {*found.without} == {*plain.groups} == {2, 3}
     for group, fitted in found.without.items():
         (other,) = {2, 3} - {group}
-        alone = curve_of_groups(STATISTICS.columns(), [other])
+        alone = curve_of_groups(statistics().columns(), [other])
         assert alone is not None
         assert fitted.alpha.tolist() == alone.alpha.tolist()
         assert fitted.alpha == pytest.approx(LOOKED, abs=0.08)
@@ -69,7 +75,7 @@ def test_without_clicks_there_is_no_curve():
 def test_it_tells_how_many_fits_are_done():
     """What that raises ends all."""
     told: list[int] = []
-    replicated_curve(STATISTICS.columns, GROUPS, Shares(), told.append)
+    replicated_curve(statistics().columns, GROUPS, Shares(), told.append)
     assert told == [1, 2, 3]
     given = CurveReplicates(position_curve([1.0, 0.5]), "given")
     assert np.all(given.without_group(7).alpha == [1.0, 0.5])

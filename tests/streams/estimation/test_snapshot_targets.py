@@ -1,5 +1,7 @@
 """Snapshots valued by the features that were logged, as the trainer ranks by them."""
 
+from functools import cache
+
 import msgspec
 import numpy as np
 import pytest
@@ -29,6 +31,7 @@ from tests.streams.training.shop import (
 GROUPS, CUTOFF = 10, 5
 
 
+@cache
 def shop_of():
     """Lists of a model that knows nothing, and one that was trained from them."""
     models = {
@@ -47,9 +50,12 @@ def shop_of():
     return shop
 
 
-SHOP = shop_of()
-TRAINED, FIRST = SHOP.snapshot("shadow"), SHOP.snapshot("search")
-STATISTICS = Statistics(SHOP.trainer.statistics().items())
+@cache
+def trained():
+    """What was trained."""
+    return shop_of().snapshot("shadow")
+
+
 CURVE = CurveReplicates(position_curve(EXAMINATION), "given")
 
 
@@ -57,7 +63,7 @@ def features_of(snapshot):
     """Those of its list."""
     records = (
         (output.key, output.value)
-        for output in SHOP.outputs
+        for output in shop_of().outputs
         if output.topic == CANDIDATES and output.key
     )
     return FeatureRecords(records, snapshot.features_hash, N_FEATURES)
@@ -70,17 +76,17 @@ def target_of(snapshot, temperature=1.0):
 
 def asked_of(query):
     """All documents of a query."""
-    start, end = SHOP.data.offsets[query : query + 2].tolist()
+    start, end = shop_of().data.offsets[query : query + 2].tolist()
     items = [f"d{row}" for row in range(end - start)]
     name = name_of_set(msgspec.msgpack.encode(sorted(items)))
     is_growing = False
-    return Candidates(SHOP.data.query_ids[query], name, is_growing, items, CUTOFF)
+    return Candidates(shop_of().data.query_ids[query], name, is_growing, items, CUTOFF)
 
 
 def scored(snapshot, query):
     """As a ranker scores the documents of a query."""
-    rows = slice(*SHOP.data.offsets[query : query + 2].tolist())
-    features = normalised(SHOP.data.features[rows], snapshot.normalisation)
+    rows = slice(*shop_of().data.offsets[query : query + 2].tolist())
+    features = normalised(shop_of().data.features[rows], snapshot.normalisation)
     return scores_of(features, np.frombuffer(snapshot.weights, "<f4"), [])
 
 
@@ -88,21 +94,21 @@ def scored(snapshot, query):
 def test_it_places_items_as_it_would_draw_them(query):
     """By exact probabilities of Plackett-Luce, at the temperature that is asked for."""
     for temperature in (1.0, 0.25):
-        found = target_of(TRAINED, temperature).placed(asked_of(query))
+        found = target_of(trained(), temperature).placed(asked_of(query))
         assert found is not None
-        scores = scored(TRAINED, query).astype(float) / temperature
+        scores = scored(trained(), query).astype(float) / temperature
         expected = placement_probabilities(scores, CUTOFF)
         assert found.items == pytest.approx(expected, abs=1e-9)
         assert not found.absent.any()
-    best = target_of(TRAINED, 0.0).placed(asked_of(query))
+    best = target_of(trained(), 0.0).placed(asked_of(query))
     assert best is not None
-    order = np.argsort(-scored(TRAINED, query))[:CUTOFF]
+    order = np.argsort(-scored(trained(), query))[:CUTOFF]
     assert best.items[order] == pytest.approx(np.eye(CUTOFF))
 
 
 def test_it_says_nothing_of_candidates_without_features():
     """Nor of lists without candidates."""
-    target, asked = target_of(TRAINED), asked_of(0)
+    target, asked = target_of(trained()), asked_of(0)
     assert target.placed(asked._replace(name=b"\0" * 16)) is None
     assert target.placed(asked._replace(query="other")) is None
     assert target.placed(asked._replace(is_growing=True)) is None
@@ -110,8 +116,10 @@ def test_it_says_nothing_of_candidates_without_features():
 
 def of_groups(groups):
     """Figures of both snapshots, from clicks of some groups."""
-    chunks = STATISTICS.columns(marks_mixed=True)
-    targets = {"first": target_of(FIRST), "trained": target_of(TRAINED)}
+    statistics = Statistics(shop_of().trainer.statistics().items())
+    chunks = statistics.columns(marks_mixed=True)
+    first = shop_of().snapshot("search")
+    targets = {"first": target_of(first), "trained": target_of(trained())}
     choice = asked_for("intervention-aware")
     asked = Question(choice, CURVE, click_weights_of, GROUPS, groups)
     found = evaluated(chunks, targets, asked).comparison
@@ -121,8 +129,8 @@ def of_groups(groups):
 
 def test_its_reward_is_that_of_its_training():
     """From the selection groups, which told the training the same."""
-    run = SHOP.trainer.runs[-1]
-    free = tuple(x for x in range(GROUPS) if x not in TRAINED.groups)
+    run = shop_of().trainer.runs[-1]
+    free = tuple(x for x in range(GROUPS) if x not in trained().groups)
     selection = tuple(x for x in free if x >= GROUPS - 2)
     found = of_groups(selection)
     assert run.reward == pytest.approx(float(found.rewards.values[2]), rel=1e-7)
@@ -130,16 +138,16 @@ def test_its_reward_is_that_of_its_training():
 
 def test_its_reward_is_the_true_one():
     """As groups say that it has not seen; the first version is what was logged."""
-    free = tuple(x for x in range(GROUPS) if x not in TRAINED.groups)
+    free = tuple(x for x in range(GROUPS) if x not in trained().groups)
     assert len(free) >= 3
     found = of_groups(free)
-    n_queries = len(SHOP.data.query_ids)
+    n_queries = len(shop_of().data.query_ids)
     truth = 0.0
     for query in range(n_queries):
-        rows = slice(*SHOP.data.offsets[query : query + 2].tolist())
-        scores = scored(TRAINED, query).astype(float)
+        rows = slice(*shop_of().data.offsets[query : query + 2].tolist())
+        scores = scored(trained(), query).astype(float)
         placed = placement_probabilities(scores, CUTOFF)
-        liked = 0.05 + 0.2 * SHOP.data.labels[rows]
+        liked = 0.05 + 0.2 * shop_of().data.labels[rows]
         truth += float(liked @ placed @ EXAMINATION) / n_queries
     assert found.rewards.low[2] < truth < found.rewards.high[2]
     assert found.rewards.low[2] > 0.5 * truth
@@ -151,4 +159,4 @@ def test_weights_that_cannot_be_used_are_refused():
     """As rankers refuse them."""
     spoilt = np.full(N_FEATURES, np.nan, "<f4").tobytes()
     with pytest.raises(SnapshotError, match="must be finite"):
-        target_of(msgspec.structs.replace(TRAINED, weights=spoilt))
+        target_of(msgspec.structs.replace(trained(), weights=spoilt))

@@ -1,5 +1,7 @@
 """The curve that trainings estimate: in bounded memory, of the same queries always."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -21,8 +23,9 @@ GROUPS = 6
 LOOKED = np.array([1.0, 0.5, 0.3])
 
 
+@cache
 def statistics_of(
-    n_lists, n_queries, seed, clicking=range(GROUPS), groups=GROUPS, name="v{}"
+    n_lists, n_queries, seed, clicking=tuple(range(GROUPS)), groups=GROUPS, name="v{}"
 ):
     """Lists in any order, of users who look down them; some groups click."""
     rng, log = np.random.default_rng(seed), []
@@ -48,14 +51,16 @@ def statistics_of(
     return Statistics((key, value) for _, key, value in fold.changes({}))
 
 
-STATISTICS = statistics_of(20_000, 150, 1)
+def statistics():
+    """Of many lists."""
+    return statistics_of(20_000, 150, 1)
 
 
 def plainly():
     """The estimate from a table of all documents of the validation groups."""
     rows = []
     numbers: dict[tuple[str, str], int] = {}
-    for chunk in STATISTICS.columns():
+    for chunk in statistics().columns():
         for i in np.flatnonzero(np.isin(chunk.group, (2, 3))).tolist():
             name = chunk.names[chunk.scope[i]]
             place = name.query, chunk.items[chunk.scope[i]][chunk.item[i]]
@@ -74,7 +79,7 @@ def alpha_of(found):
 
 def test_it_is_the_estimate_from_all_documents():
     """Those that were left out on the way say nothing."""
-    found = estimated_curve(STATISTICS.columns(), GROUPS, Shares())
+    found = estimated_curve(statistics().columns(), GROUPS, Shares())
     assert alpha_of(found) == pytest.approx(plainly(), rel=1e-9)
     assert alpha_of(found) == pytest.approx(LOOKED, abs=0.04)
     assert found.groups == (2, 3)
@@ -83,12 +88,12 @@ def test_it_is_the_estimate_from_all_documents():
 
 def test_chunks_do_not_change_a_bit(monkeypatch):
     """Nor does when memory was full, nor how many queries there are."""
-    whole = estimated_curve(STATISTICS.columns(), GROUPS, Shares())
+    whole = estimated_curve(statistics().columns(), GROUPS, Shares())
     for most, told in ((1 << 19, ""), (700, ", of one in 2 queries")):
         monkeypatch.setattr(module, "MOST_ROWS", most)
         found = [
             estimated_curve(
-                cut(STATISTICS.columns(), np.random.default_rng(seed)),
+                cut(statistics().columns(), np.random.default_rng(seed)),
                 GROUPS,
                 Shares(),
             )
@@ -112,7 +117,7 @@ def test_ranks_at_which_a_document_was_only_expected_take_no_room(monkeypatch):
         )
 
     monkeypatch.setattr(module, "MOST_ROWS", 700)
-    chunks = map(at_first_rank_only, STATISTICS.columns())
+    chunks = map(at_first_rank_only, statistics().columns())
     found = estimated_curve(chunks, GROUPS, Shares())
     assert found.source.endswith("of the validation groups, 2 to 3")
     assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
@@ -158,7 +163,7 @@ def test_selection_groups_never_tell_a_curve():
 
 def test_ranks_that_are_not_well_known_are_said():
     """As the monitor says it of its own curve; not where each is known."""
-    assert estimated_curve(STATISTICS.columns(), GROUPS, Shares()).warning == ""
+    assert estimated_curve(statistics().columns(), GROUPS, Shares()).warning == ""
     few = statistics_of(900, 150, 1)
     assert estimated_curve(few.columns(), GROUPS, Shares()).warning == (
         "examination is not well known at ranks 2 to 3: documents were shown too seldom"
@@ -184,8 +189,8 @@ def as_told(monkeypatch, source="of the validation groups", **how):
         return TrustTest(np.nan, 0, np.nan, 1.0, "it was tested")
 
     monkeypatch.setattr(curve_module, "trust_test", test)
-    statistics = how.pop("statistics", STATISTICS)
-    return bias_told(statistics.columns(), (2, 3), source, **how), tested
+    given = how.pop("given", None) or statistics()
+    return bias_told(given.columns(), (2, 3), source, **how), tested
 
 
 def test_policies_that_were_chosen_from_the_clicks_are_not_tested(monkeypatch):
@@ -193,13 +198,13 @@ def test_policies_that_were_chosen_from_the_clicks_are_not_tested(monkeypatch):
     said, tested = as_told(monkeypatch, f"{CHOSEN}, all groups")
     assert said.endswith(curve_module.CHOSEN_FROM_CLICKS)
     assert tested == []
-    assert bias_told(STATISTICS.columns(), (), "") == ""
+    assert bias_told(statistics().columns(), (), "") == ""
 
 
 def test_all_items_are_tested_of_the_lists_that_the_curve_is_from(monkeypatch):
     """Those without a click too: they had no luck, which tells of their ranks."""
     clicked = statistics_of(600, 60, 5, clicking=(2,))
-    said, tested = as_told(monkeypatch, statistics=clicked)
+    said, tested = as_told(monkeypatch, given=clicked)
     assert said.endswith("it was tested")
     shown: dict[tuple[str, int], list[int]] = {}
     for chunk in clicked.columns():
@@ -209,5 +214,5 @@ def test_all_items_are_tested_of_the_lists_that_the_curve_is_from(monkeypatch):
             own[0] += int(chunk.shown[i])
             own[1] += int(chunk.by_class[0, i])
     assert sum(n for n, clicks in shown.values() if clicks) < tested[0]
-    _, of_one = as_told(monkeypatch, statistics=clicked, takes=lambda x: x == "v0")
+    _, of_one = as_told(monkeypatch, given=clicked, takes=lambda x: x == "v0")
     assert 0 < of_one[0] < tested[0]

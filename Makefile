@@ -45,7 +45,11 @@ demo: .venv/installed  ## install, and run the demonstration in this terminal
 	  $(BIN)/python -m pytest --collect-only -q tests/rankstream tests/models tests/producers models rankstream >/dev/null; wait
 	@touch $@
 
-test: .venv/collected  ## install, and run all tests, those on a real Kafka and Redis too
+# Tests start some fifty brokers. Where there is no Java they say so themselves.
+.venv/broker-classes: deploy/kafka/pom.xml tests/session/broker_classes.py | .venv/installed-dev
+	@$(BIN)/python -m tests.session.broker_classes && touch $@ || true
+
+test: .venv/collected .venv/broker-classes  ## install, and run all tests, those on a real Kafka and Redis too
 	$(BIN)/python -m pytest $(SPREAD)
 
 quick: .venv/collected  ## laws and pure rooms, and style of what changed
@@ -53,10 +57,10 @@ quick: .venv/collected  ## laws and pure rooms, and style of what changed
 	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff format --check
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not broker' --under 1
 
-long: .venv/collected fuzz fuzz-wire  ## what takes hours: all cases of the laws, a million broken records
+long: .venv/collected .venv/broker-classes fuzz fuzz-wire  ## what takes hours: all cases of the laws, a million broken records
 	RANKSTREAM_TEST_CASES=all $(BIN)/python -m pytest $(SPREAD)
 
-durations: .venv/collected  ## run all tests, and keep what each took
+durations: .venv/collected .venv/broker-classes  ## run all tests, and keep what each took
 	$(BIN)/python -m pytest $(SPREAD) --keep-durations $(DURATIONS)
 
 native: .venv/bin/python  ## compile the fold's core in C anew

@@ -19,6 +19,7 @@ from tests.services import (
     redis_service,
     without,
 )
+from tests.session.broker_classes import VARIABLE, java_options
 from tests.session.budget import Budget, Summary
 from tests.session.durations import kept, quicker
 from tests.session.scheduling import LongestFirst
@@ -27,9 +28,7 @@ from tests.session.scheduling import LongestFirst
 settings.register_profile("rankstream", deadline=None)
 settings.load_profile("rankstream")
 
-# Brokers of tests live for minutes: what the second compiler would make of them costs
-# more than it saves.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault(VARIABLE, java_options())
 
 SERVICES = {"kafka", "breakable_kafka", "redis_server"}
 

@@ -4,14 +4,16 @@ python -m tests.fire.broken_worker {position|watermark} --config FILE
 """
 
 import sys
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rankstream.operations.cli import main as rankstream
+from rankstream.settings import load_settings
 from rankstream.wire.events import Frontier
 from streams.event_time import Watermark
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
+from streams.kafka.processes.role_processes import Preloaded
 from streams.kafka.processes.supervisor import supervise
 from streams.worker_roles import ROLES
 from tests.fire.events import DISORDER_MS
@@ -44,16 +46,24 @@ FAULTS = {"position": without_resume_position, "watermark": with_the_largest_tim
 
 
 def main(words: list[str]) -> int:
-    """Run all roles, or one of them, broken."""
+    """Run all roles that there is work for, or one of them, broken."""
     broken, *options = words
     FAULTS[broken]()
     if "--child" in options:
         return rankstream(["worker", *options])
-    command = [sys.executable, "-m", "tests.fire.broken_worker", broken, *options]
-    commands: dict[str, Sequence[str]] = {
-        role: [*command, "--child", role] for role in ROLES
-    }
-    return supervise(commands, final=frozenset({0, 78}))
+    _, config = options
+    settings = load_settings(Path(config), {})
+    needed = [name for name, role in ROLES.items() if role.is_needed(settings)]
+    loaded = dict.fromkeys(name for role in needed for name in ROLES[role].loads)
+    processes = Preloaded([sys.executable], "tests.fire.broken_worker", [*loaded])
+    try:
+        return supervise(
+            {role: [*words, "--child", role] for role in needed},
+            final=frozenset({0, 78}),
+            start=processes.start,
+        )
+    finally:
+        processes.close()
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ def test_kills_and_a_broker_that_goes_change_nothing() -> None:
     options = (
         "--fast",
         "--events",
-        "9000",
+        "5000",
         "--rate",
         "280",
         "--kills",
-        "4",
+        "3",
         "--plan",
         "small",
         *BUSY,
@@ -34,7 +34,7 @@ def test_kills_and_a_broker_that_goes_change_nothing() -> None:
 
 def test_without_the_resume_position_something_is_double() -> None:
     """Or the harness would not notice."""
-    options = ("--fast", "--events", "4000", "--rate", "250", "--plan", "kill:fold")
+    options = ("--fast", "--events", "2000", "--rate", "250", "--plan", "kill:fold")
     result = fire(*options, "--break", "position")
     assert result["double"] > 0, result
     assert not result["ok"]
@@ -42,7 +42,7 @@ def test_without_the_resume_position_something_is_double() -> None:
 
 def test_with_the_largest_time_as_watermark_outcomes_differ() -> None:
     """What was planted to be in time comes too late."""
-    options = ("--fast", "--events", "4000", "--rate", "400", "--plan", "none")
+    options = ("--fast", "--events", "2000", "--rate", "400", "--plan", "none")
     # A busy machine may read so much at once that nothing is late.
     for seed in ("1", "2", "3"):
         result = fire(*options, "--break", "watermark", "--seed", seed)

@@ -22,7 +22,7 @@ from tests.services import ServiceMissing, without
 N_RECORDS = 20_000
 """By which a planted fault is found."""
 
-N_SOUND = 100_000
+N_SOUND = 50_000
 """In which none may be found; `make long` tries a million."""
 
 

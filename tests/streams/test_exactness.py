@@ -25,6 +25,7 @@ from streams.local import LocalPipeline
 from streams.topology import STAGES, group_of
 from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService
+from tests.session.cases import n_cases
 from tests.worker_process import (
     SHORT_TIMES,
     configured,
@@ -33,7 +34,7 @@ from tests.worker_process import (
     waited_until,
 )
 
-N_IMPRESSIONS = 16_000
+N_IMPRESSIONS = n_cases(8_000, 16_000)
 SHORT = f"""
 {SHORT_TIMES}[models.m]
 features = 2
@@ -155,7 +156,9 @@ def test_killed_workers_lose_nothing_and_double_nothing(
 
         roles = ("fold", "ingest", "learn", "fold", "publish", "ingest")
         plan = {
-            2_000 + 2_200 * place: lambda role=role: kill(role)
+            (place + 1) * N_IMPRESSIONS // (len(roles) + 1): lambda role=role: kill(
+                role
+            )
             for place, role in enumerate(roles)
         }
         send_events(settings, plan)

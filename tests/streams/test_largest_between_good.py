@@ -31,11 +31,12 @@ from rankstream.wire.topics import (
 from streams.local import LocalPipeline, local_settings
 from tests.bombs import Bomb, throw
 from tests.services import KafkaService, RedisService
+from tests.session.cases import n_cases
 from tests.streams.largest_records import NOW_MS, WIDE, large_query
 from tests.worker_process import configured, running, settings_of, waited_until
 
-N_GOOD = 10_000
-N_LARGE = 100
+N_GOOD = n_cases(4_000, 10_000)
+N_LARGE = N_GOOD // 100
 N_FLOOD = 17_500
 KEY = b"k" * 200 * 1_024
 MANY = b"[" + b"1," * (MAX_ELEMENTS - 1) + b"1]"
@@ -105,7 +106,7 @@ EXPECTED_LETTERS = {
 
 
 def between(start_ms: int, step_ms: int) -> Iterator[list[Sent]]:
-    """Ten thousand good ones with their clicks, and a large one after each hundred."""
+    """Good ones with their clicks, and a large one after each hundred."""
     template = large_query("large-000")
     for number, sent in enumerate(good(start_ms, step_ms)):
         yield sent
@@ -170,7 +171,7 @@ def test_in_process_the_good_are_exact_and_memory_is_flat() -> None:
     for number, sent in enumerate(between(NOW_MS - 20_000_000, 2_000)):
         for topic, value, key in sent:
             pipeline.send(topic, value, key)
-        if number % 1_000 == 999:
+        if number % (N_GOOD // 10) == 99:
             gc.collect()
             resident.append(psutil.Process().memory_info().rss)
     pipeline.end()

@@ -69,6 +69,9 @@ examination = [1.0, 0.7, 0.5, 0.35, 0.25]
 
 SLOW_S = 0.3
 
+LOOK_S = 0.005
+"""How often it is looked whether it is time: nobody else needs the processor less."""
+
 OTHER_ROLES = ("ingest", "fold", "learn", "publish")
 
 
@@ -132,6 +135,7 @@ class TrainWorker:
         child, deadline = self._child(), time.monotonic() + PATIENCE_S
         while not is_time():
             assert time.monotonic() < deadline, self.said().decode()[-3_000:]
+            time.sleep(LOOK_S)
         child.kill()
         self._end()
         self.n_killed += 1
@@ -244,6 +248,7 @@ def trained_under_fire(
     deadline = time.monotonic() + PATIENCE_S
     while not train.says(b"event=epoch"):
         assert time.monotonic() < deadline, train.said().decode()[-3_000:]
+        time.sleep(LOOK_S)
     # Its answers take so long, before it writes, that it is killed with that open.
     gate.flow(delay_s=SLOW_S)
     train.killed_once(ends.has_grown)

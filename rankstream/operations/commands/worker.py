@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from producers.connection import topics_command
-from producers.topic_admin import Checked, KafkaAway, TopicAdmin
 from rankstream.installation import path_options
 from rankstream.operations.commands import settings_of, tell
 from rankstream.settings import (
@@ -37,6 +36,7 @@ from streams.topology import topics_of
 from streams.worker_roles import ROLES, Role, kinds_of, role_of
 
 if TYPE_CHECKING:
+    from producers.topic_admin import Checked
     from streams.kafka.status.status_page import Status
 
 TELL_EVERY_S = 60.0
@@ -130,7 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
     roles = arguments.role or _needed(settings)
     loaded = dict.fromkeys(name for role in roles for name in role_of(role).loads)
     python = [sys.executable, *path_options()]
-    processes = Preloaded(python, "rankstream.operations.cli", [__name__, *loaded])
+    modules = [__name__, "producers.topic_admin", *loaded]
+    processes = Preloaded(python, "rankstream.operations.cli", modules)
     try:
         return supervise(
             {role: [*command, "--child", role] for role in dict.fromkeys(roles)},
@@ -267,8 +268,10 @@ def _stopped_by_signal() -> asyncio.Event:
 
 def _checked_topics(settings: Settings) -> tuple[list[str], dict[str, str]]:
     """What is wrong with the topics, and their ids."""
+    # The client for topics is half of what the parent would load.
+    from producers.topic_admin import KafkaAway, TopicAdmin  # noqa: PLC0415
 
-    def attempt(timeout_ms: int) -> Checked:
+    def attempt(timeout_ms: int) -> "Checked":
         admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=timeout_ms)
         try:
             return admin.checked()

@@ -16,6 +16,9 @@ from tests.services import KafkaService
 from tests.streams.kafka.toy import PARTITIONS, SOURCE, STATE, ToyRun, wait_until
 from tests.worker_process import PATIENCE_S
 
+PER_S = 800
+"""Under load: whoever is killed has records under way, and of a state not written."""
+
 NOTHING = {"lost": 0, "double": 0, "wrong": 0}
 
 
@@ -51,7 +54,7 @@ def restored(run: ToyRun, worker: subprocess.Popen[bytes]) -> Counter[str]:
 def test_five_kills_lose_and_repeat_nothing(run: ToyRun) -> None:
     """A worker that is killed under load goes on where its last commit was."""
     chance = np.random.default_rng(5)
-    with run.load(per_s=2_000):
+    with run.load(per_s=PER_S):
         for _ in range(5):
             worker = run.start("one")
             run.wait_for(worker, "event=restored")
@@ -67,7 +70,7 @@ def test_five_kills_lose_and_repeat_nothing(run: ToyRun) -> None:
 
 def test_a_harness_without_the_resume_position_counts_twice(run: ToyRun) -> None:
     """Where the resume position is ignored, the verdict says so."""
-    with run.load(per_s=2_000):
+    with run.load(per_s=PER_S):
         worker = run.start("one", RANKSTREAM_FAULTS="no-resume-position")
         # What is folded again is what lies before a checkpoint.
         wait_until(lambda: any(run.counts(p) for p in range(PARTITIONS)))
@@ -89,7 +92,7 @@ def test_workers_that_join_pause_and_leave_lose_nothing(run: ToyRun) -> None:
     It holds what it folded, and others have its partitions: whatever it writes next is
     refused, and that ends it. Paused for less it would go on, and end with 0.
     """
-    with run.load(per_s=2_000):
+    with run.load(per_s=PER_S):
         first = run.start("one")
         run.wait_for(first, "event=restored")
         second = run.start()
@@ -117,7 +120,7 @@ def test_workers_that_join_pause_and_leave_lose_nothing(run: ToyRun) -> None:
 
 def test_a_stop_under_load_leaves_nothing_to_be_done_again(run: ToyRun) -> None:
     """SIGTERM checkpoints: exit status 0 soon, and nothing is folded again."""
-    with run.load(per_s=2_500):
+    with run.load(per_s=PER_S):
         for _ in range(3):
             worker = run.start()
             run.wait_for(worker, "event=restored")
@@ -136,7 +139,7 @@ def test_a_broker_that_goes_and_comes_is_ridden_out(
 ) -> None:
     """A worker waits for its broker, and goes on without being started again."""
     assert kafka.broker is not None
-    with run.load(per_s=2_000):
+    with run.load(per_s=PER_S):
         worker = run.start()
         run.wait_for(worker, "event=restored")
         time.sleep(1.0)
@@ -160,7 +163,7 @@ def test_a_topic_that_is_not_what_it_was_is_refused(
     run: ToyRun, topic: str, configs: dict[str, str], reason: str
 ) -> None:
     """A new source, or an emptied state, ends the worker for good and says why."""
-    with run.load(per_s=500):
+    with run.load(per_s=PER_S):
         run.start()
         run.wait_for(run.workers[0], "event=restored")
     run.wait_for_all()

@@ -228,12 +228,7 @@ class EventProducer:
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Close the client; what is not acknowledged by then is given up."""
-        try:
-            self._client.close(timeout=timeout_s)
-        except KafkaTimeoutError:
-            # The client cannot be closed while records wait for a broker that is away;
-            # its thread is a daemon. Marked so that it does not try again at exit.
-            self._client._closed = True  # noqa: SLF001  there is no public way
+        _close(self._client, timeout_s)
 
     def _connected(self, settings: Settings) -> KafkaProducer:
         with TopicReader(
@@ -369,8 +364,20 @@ def send_records(
                 sent = client.send(name, value, key=key, partition=0)
                 sent.get(timeout=ANSWER_S)
         finally:
-            client.close(timeout=2.0)
+            _close(client, 2.0)
     except KafkaError as error:
         raise SendFailed(
             f"Kafka must take the record at {settings.kafka.bootstrap}; {error}"
         ) from error
+
+
+def _close(client: KafkaProducer, timeout_s: float) -> None:
+    """Close it and end its thread, though records wait for a broker that is away."""
+    try:
+        client.close(timeout=timeout_s)
+    except KafkaTimeoutError:
+        # There is no public way: the thread would look for the broker for as long as we
+        # live, and the client would be closed once more at our exit.
+        client._sender.force_close()  # noqa: SLF001
+        client._sender.join(timeout_s)  # noqa: SLF001
+        client._closed = True  # noqa: SLF001

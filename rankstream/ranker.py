@@ -397,4 +397,4 @@ class Ranker:
                 with self._taking:
                     self._failed("unavailable", error)
                 # Many rankers lose one Redis at once; they should not retry at once.
-                self._stop.wait(RETRY_S * (1.0 + random.random()))  # noqa: S311
+                self._stop.wait(RETRY_S * (1.0 + random.SystemRandom().random()))

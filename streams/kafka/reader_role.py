@@ -202,7 +202,7 @@ async def _work(
                 waiting.say(error)
                 fares.away = f"{role.awaited} does not answer: {error}"
                 # Many lose one server at once; they should not return at once.
-                pause_s = RETRY_S * (1.0 + random.random())  # noqa: S311
+                pause_s = RETRY_S * (1.0 + random.SystemRandom().random())
                 await either(stop, timeout_s=pause_s)
     finally:
         with contextlib.suppress(*role.absences):

@@ -377,7 +377,7 @@ async def adapt(
                 fares.trouble = f"Kafka fails: {type(error).__name__}: {error}"
                 waiting.say(error)
                 # Many lose one server at once; they should not return at once.
-                pause_s = RETRY_S * (1.0 + random.random())  # noqa: S311
+                pause_s = RETRY_S * (1.0 + random.SystemRandom().random())
                 await either(stop, timeout_s=pause_s)
             else:
                 waiting.over()

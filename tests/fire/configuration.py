@@ -77,6 +77,9 @@ remember_ms = {REMEMBER_MS}
 """
 """For `[time]`, where it passes fast."""
 
+SELDOM = "commit_s = 0.4\n"
+"""For `[delivery]` then: most of what brokers and workers compute is commits."""
+
 
 def settings_file(
     folder: Path, name: str, options: Options, broker: Brokers, redis: Redis
@@ -89,6 +92,7 @@ def settings_file(
         f"replication_factor = {broker.n_nodes}\n"
         f'[redis]\nurl = "{redis.url}"\n'
         "[delivery]\nsession_timeout_s = 6.0\n"
+        + (SELDOM if options.is_fast else "")
         + CONFIG.format(
             fast=FAST if options.is_fast else "",
             # Builds of before may know no such model.

@@ -209,7 +209,7 @@ def test_fixed_and_clustered_intervals_cover_as_they_say() -> None:
     assert covered[0] / n_runs < 0.8
 
 
-SMALL = 120
+SMALL = n_cases(60, 120)
 
 
 @pytest.mark.parametrize("kind", ["different", "rotated", "sessions", "learns"])
@@ -237,7 +237,9 @@ def test_peeking_does_no_harm(kind: str) -> None:
 def test_known_differences_are_covered_and_found_soon(strength: float) -> None:
     """At most three times the impressions of a sample of fixed size, at the median."""
     world = with_difference(strength)
-    long = look(world, 10, 100_000, truth=0.0, planned_squares=1.5e5, seed=6)
+    long = look(
+        world, 10, n_cases(30_000, 100_000), truth=0.0, planned_squares=1.5e5, seed=6
+    )
     size = fixed_size(long.mean, long.variance)
     seen = look(
         world, 60, int(5 * size), truth=long.mean, planned_squares=1.5e5, seed=7

@@ -17,6 +17,7 @@ from models.evaluation.session_sequence import (
     session_intervals,
 )
 from models.evaluation.sums import N_CLASSES, PreferenceSums, class_of
+from tests.session.cases import n_cases
 from tests.session_peeking import (
     ALPHA,
     METHODS,
@@ -188,8 +189,9 @@ def test_a_difference_is_found_in_time(lengths: str) -> None:
     """At most 2.5 times a cluster-robust sample of fixed size, at the median."""
     world = with_difference(0.2, "pairwise-preference", lengths)
     size = fixed_sessions(world, 60_000 // int(lengths), seed=10_000)
+    n_runs = n_cases(24, 60)
 
-    assert median_sessions(world, 60, int(6 * size) * int(lengths)) <= 2.5 * size
+    assert median_sessions(world, n_runs, int(6 * size) * int(lengths)) <= 2.5 * size
 
 
 def test_the_difference_of_sessions_to_come_is_covered() -> None:

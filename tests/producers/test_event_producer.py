@@ -1,12 +1,14 @@
 """Events to a real broker, and back from it."""
 
 import json
+import threading
 import time
 import zlib
 
 import msgspec
 import pytest
 from kafka import KafkaProducer
+from kafka.errors import KafkaTimeoutError
 
 from producers.connection import client_options
 from producers.event_producer import END_HEADER, ROOM_BYTES, EventProducer
@@ -97,6 +99,20 @@ def test_the_end_is_said_on_every_partition(settings):
             1: (END_HEADER,),
         }
         assert all(not record.value for record in last.values())
+
+
+def test_a_client_that_is_given_up_leaves_no_thread(settings, monkeypatch):
+    """It would look for its broker for as long as the process lives."""
+    before = {*threading.enumerate()}
+    producer = EventProducer(settings)
+    assert {*threading.enumerate()} > before
+
+    def never(timeout=None):
+        raise KafkaTimeoutError(f"not within {timeout} s")
+
+    monkeypatch.setattr(producer._client, "flush", never)
+    producer.close(timeout_s=PATIENCE_S)
+    assert {*threading.enumerate()} <= before
 
 
 def test_missing_topics_are_refused_with_the_command_that_helps(settings):

@@ -5,6 +5,7 @@ import pytest
 
 from models.click_models.compiled_users import click_on, users_of
 from models.click_models.registry import NAMES, click_model_of
+from tests.session.cases import n_cases
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -14,7 +15,7 @@ def test_rates_are_those_of_the_model(name: str) -> None:
     rows, clicks = np.arange(6)[::-1].copy(), np.empty(6, np.bool_)
     model = click_model_of(name, 3)
     users, rng = users_of(model), np.random.default_rng(8)
-    counts, n_lists = np.zeros(6), 20_000
+    counts, n_lists = np.zeros(6), n_cases(6_000, 20_000)
     for _ in range(n_lists):
         assert click_on(labels, rows, users, clicks, rng) == clicks.sum()
         counts += clicks

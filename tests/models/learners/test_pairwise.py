@@ -5,12 +5,13 @@ import pytest
 
 from models.learners.learner import TrainingExample
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner, draw_exploring
+from tests.session.cases import n_cases
 
 
 @pytest.mark.parametrize("exploration", [0.0, 0.3, 0.8, 1.0])
 def test_places_are_explored_as_often_as_asked_for(exploration: float) -> None:
     """The best that is left stands there but for the share of random documents."""
-    rng, n_draws = np.random.default_rng(1), 20_000
+    rng, n_draws = np.random.default_rng(1), n_cases(6_000, 20_000)
     ranking, rows = np.array([3, 1, 4, 0, 2]), np.empty(3, np.int64)
     n_best = np.zeros(3)
     for _ in range(n_draws):

@@ -13,6 +13,7 @@ from rankstream.adapters.known_queries import KnownQueries
 from rankstream.adapters.registry import NAMES, adapter_named
 from rankstream.wire.input_events import LARGEST_TIME, recognised, refusal_in
 from rankstream.wire.topics import CLICKS, QUERIES
+from tests.session.cases import n_cases
 
 FIELDS = (
     "action_name",
@@ -128,7 +129,11 @@ def judge(name: str, raw: bytes, options: AdapterOptions, headers: Headers) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=n_cases(60, 200),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(document=documents, options=chosen, headers=headers_of)
 def test_documents_of_any_shape(
     name: str,
@@ -190,7 +195,7 @@ def test_numbers_without_an_end_in_each_field(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=n_cases(50, 100), deadline=None)
 @given(raw=st.binary(max_size=200), options=chosen, headers=headers_of)
 def test_bytes_of_any_kind(
     name: str,

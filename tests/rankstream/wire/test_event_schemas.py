@@ -16,6 +16,7 @@ from rankstream.wire.events import POLICIES
 from streams.dead_letter import Origin
 from streams.ingest.refusal import Refused
 from streams.ingest.validation import EventValidator
+from tests.session.cases import n_cases
 
 FOLDER = Path(__file__).parents[3] / "docs" / "contract"
 PAGE = FOLDER.parent / "events.md"
@@ -113,7 +114,7 @@ def test_a_schema_and_ingestion_refuse_the_same(
     fields = sorted(SCHEMAS[name]["$defs"][SCHEMAS[name]["$ref"][8:]]["properties"])
     taken = set()
 
-    @settings(max_examples=1_000)
+    @settings(max_examples=n_cases(400, 1_000))
     @given(
         st.dictionaries(st.sampled_from([*fields, "other"]), VALUES, max_size=2),
         st.sampled_from([*event, None]),

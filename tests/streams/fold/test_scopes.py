@@ -9,6 +9,7 @@ from streams.fold.statistics_fold import Pieces, StatisticsFold
 from streams.native.closed_impressions import closed_of
 from streams.stage import Change
 from streams.statistics.keys import counted_key, decode_counted
+from tests.session.cases import n_cases
 from tests.streams.fold import scope_schedules as schedules
 
 LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2, lists=3)
@@ -62,7 +63,7 @@ def compare(
     return n_groups
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(n_cases(8, 16)))
 def test_counts_are_those_of_the_definition(seed):
     """Whatever comes, and wherever batches, checkpoints and restarts fall."""
     rng = np.random.default_rng(seed)

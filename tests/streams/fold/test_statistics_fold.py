@@ -26,6 +26,7 @@ from streams.native.closed_impressions import closed_of
 from streams.stage import Change
 from streams.statistics.reader import Statistics
 from tests import event_factory
+from tests.session.cases import n_cases
 from tests.streams.fold.plain_statistics import (
     OPEN_SET,
     OVERFLOW_SET,
@@ -218,7 +219,11 @@ def expected_cells(plain):
     return found
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=n_cases(120, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(STEPS, REWARDS, PIECES)
 def test_the_topic_is_what_plain_counts_would_write(steps, reward, pieces):
     """Both forms, rows, rewards, flags and limits; whole scopes that leave."""
@@ -227,7 +232,11 @@ def test_the_topic_is_what_plain_counts_would_write(steps, reward, pieces):
     assert decoded(state_of(fold)) == decoded(topic_of(plain_of(kept(reward), steps)))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=n_cases(120, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(STEPS, REWARDS, PIECES)
 def test_readers_see_the_definitions_in_whatever_form_they_lie(steps, reward, pieces):
     """Sums over both forms are what each impression by itself says."""
@@ -236,7 +245,11 @@ def test_readers_see_the_definitions_in_whatever_form_they_lie(steps, reward, pi
     assert cells_of(state_of(fold)) == expected_cells(plain_of(kept(reward), steps))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=n_cases(80, 200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(
     STEPS,
     st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2)), max_size=8),

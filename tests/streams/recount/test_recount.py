@@ -20,6 +20,7 @@ from streams.local import write_changes
 from streams.recount.differences import Verdict
 from streams.stage import Change
 from tests.event_factory import START_MS, impression
+from tests.session.cases import n_cases
 from tests.streams.recount.recounted import (
     ERA_MS,
     Folded,
@@ -30,7 +31,7 @@ from tests.streams.recount.recounted import (
 
 
 @pytest.mark.parametrize("keep_ms", [ERA_MS, 100_000])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(n_cases(4, 8)))
 def test_it_agrees_with_the_folds_at_any_checkpoint(seed: int, keep_ms: int) -> None:
     """Every part, with limits that overflow, and eras that leave.
 

@@ -32,6 +32,7 @@ from streams.repartitioning.log_split import LogSplit, divided, splits_of
 from streams.repartitioning.records import divided_statistics
 from streams.stage import Change, SourceRecord
 from streams.statistics.reader import Statistics
+from tests.session.cases import n_cases
 from tests.streams.recount.recounted import random_log, settings_of
 
 N_TARGETS = 3
@@ -195,7 +196,7 @@ def some_settings(n_targets: int = N_TARGETS) -> Settings:
 
 
 @pytest.mark.parametrize("widths", [(2, 6), (1, 16), (3, 6, 12)])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(n_cases(2, 4)))
 def test_a_log_that_was_split_is_counted_as_it_came(
     seed: int, widths: tuple[int, ...]
 ) -> None:

@@ -14,6 +14,7 @@ from streams.native.closed_impressions import closed_of
 from streams.statistics import columns, keys, value_spool
 from streams.statistics.reader import Statistics
 from streams.statistics.value_spool import ValueSpool
+from tests.session.cases import n_cases
 from tests.streams.fold.scope_schedules import (
     ACTIONS,
     KEEP_MS,
@@ -199,7 +200,7 @@ def test_a_spoilt_record_is_refused_in_words(kind, change):
         list(Statistics(spoilt(records, kind, change)).columns())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(n_cases(2, 4)))
 def test_a_byte_that_changed_is_read_as_the_reader_of_cells_reads_it(seed):
     """Or refused: C and Python take the same records, and no other exception comes."""
     rng = np.random.default_rng(seed)

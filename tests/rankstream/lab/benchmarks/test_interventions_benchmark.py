@@ -3,8 +3,9 @@
 import numpy as np
 
 from rankstream.lab.benchmarks.interventions import NAIVE, closed_loop, measure
+from tests.session.cases import n_cases
 
-N_RUNS, N_LISTS = 3, 4_000
+N_RUNS, N_LISTS = 3, n_cases(2_500, 4_000)
 
 
 def test_the_correction_is_what_makes_a_poor_ranker_good() -> None:

@@ -5,10 +5,10 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from rankstream.lab.reproduction.picture import (
     DOTTED,
@@ -19,6 +19,9 @@ from rankstream.lab.reproduction.picture import (
     picture_of,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 BIASED = [
     f"{name}{how}"
     for name in ("oblivious", "rerank", "affine")
@@ -26,12 +29,12 @@ BIASED = [
 ]
 
 
-def drawn(panels: Mapping[str, Lines], *, is_log: bool = False) -> Figure:
+def drawn(panels: Mapping[str, Lines], *, is_log: bool = False) -> "Figure":
     """A drawing whose panels have a range each."""
     return drawing_of("t", panels, below="n", is_log=is_log, is_one_scale=False)
 
 
-def lines_of(figure: Figure, panel: int = 0) -> list[list[tuple[float, float]]]:
+def lines_of(figure: "Figure", panel: int = 0) -> list[list[tuple[float, float]]]:
     """Points of all lines of a panel; those of the legend have none."""
     every = [
         [(float(x), float(y)) for x, y in np.asarray(line.get_xydata())]

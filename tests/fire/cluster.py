@@ -125,11 +125,14 @@ class Worker:
 
     def said(self, since: int = 0) -> str:
         """Its log from a place on."""
+        return self._written(since).decode(errors="replace")
+
+    def _written(self, since: int) -> bytes:
         if not self.log.exists():
-            return ""
+            return b""
         with self.log.open("rb") as log:
             log.seek(since)
-            return log.read().decode(errors="replace")
+            return log.read()
 
     def log_end(self) -> int:
         """Where its log ends now."""
@@ -138,10 +141,13 @@ class Worker:
     def wait_for(self, pattern: str, since: int, timeout_s: float) -> bool:
         """Wait until its log has a line; False if it has not in time."""
         deadline = time.monotonic() + timeout_s
-        found = re.compile(pattern)
+        found = re.compile(pattern.encode())
         while time.monotonic() < deadline:
-            if found.search(self.said(since)):
+            written = self._written(since)
+            if found.search(written):
                 return True
+            # No line is read twice: a log is long, and looked at often.
+            since += written.rfind(b"\n") + 1
             time.sleep(0.01)
         return False
 

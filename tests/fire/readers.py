@@ -15,7 +15,7 @@ from rankstream.snapshots import (
     store_of,
 )
 
-EVERY_S = 0.02
+EVERY_S = 0.05
 
 
 class Readers:

@@ -141,7 +141,7 @@ class Sender:
                 return
             self._release()
             self._hear()
-            time.sleep(0.01)
+            time.sleep(0.05)
 
     def _release(self) -> None:
         held, self._held = self._held, []

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Flags, Floats, Integers
+from models.evaluation.bounds.families import mirrored
 from models.evaluation.differences import DifferenceSums
 from models.kernels.compilation import compiled
 
@@ -159,6 +160,10 @@ class Differences(NamedTuple):
         return Differences(
             self.sums, self.starts[[0, -1]], self.unsupported.sum(keepdims=True)
         )
+
+    def turned(self) -> "Differences":
+        """The other policy against the first, on the same lists."""
+        return self._replace(sums=mirrored(self.sums))
 
     def _by_set(self, of_rows: Floats | Integers) -> Floats:
         n_sets = len(self.unsupported)

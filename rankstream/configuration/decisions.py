@@ -18,6 +18,9 @@ from rankstream.configuration.section import (
 BOUNDS = ("any-time", "one-look", "doubling-looks", "per-item", "per-click")
 """Those of `models.evaluation.bounds.families`, which services do without."""
 
+META_POLICIES = ("kept", "closed", "printed")
+"""Rules of `models.decisions.meta_policy`, which services do without."""
+
 Confidence = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -25,18 +28,20 @@ class DecisionSettings(Section, frozen=True):
     """What is served for which query, of a general, a tabular and a logging policy.
 
     `general` names the model that ranks all queries, `logging` the one that is safe:
-    each is served where evidence allows no other. `bound` is one of `BOUNDS`, which
-    holds with `confidence`, of each comparison, or of all where `is_shared` divides
-    what may err by the number of sets. "any-time" bounds are narrowest at
-    `planned`, a sum of squares. With `is_by_session` a difference must
-    stand without each group of sessions, and for sessions to come, of which the rule is
-    narrowest at `planned_lists`. `temperature` is that of lists of both models, 0 where
-    the best goes first. Decisions are made every `every_s`, for at most so many
-    `queries`, within `memory_mb` MiB beside the process.
+    each is served where evidence allows no other. `meta_policy`, one of
+    `META_POLICIES`, says what becomes of a query whose own order is not sure to be
+    better than both. `bound` is one of `BOUNDS`, which holds with `confidence`, of each
+    comparison, or of all where `is_shared` divides what may err by the number of sets.
+    "any-time" bounds are narrowest at `planned`, a sum of squares. With `is_by_session`
+    a difference must stand without each group of sessions, and for sessions to come, of
+    which the rule is narrowest at `planned_lists`. `temperature` is that of lists of
+    both models, 0 where the best goes first. Decisions are made every `every_s`, for at
+    most so many `queries`, within `memory_mb` MiB beside the process.
     """
 
     general: str
     logging: str
+    meta_policy: str = "kept"
     bound: str = "any-time"
     confidence: Confidence = 0.95
     is_shared: bool = False
@@ -64,9 +69,10 @@ def decision_faults(
                 f"{place} must have a name of its own, as lists are logged under it; "
                 f"there is a {what} {name!r}: rename one of them",
             )
-        if one.bound not in BOUNDS:
-            setting = f"{place}.bound"
-            yield setting, f"{setting} must be one of {[*BOUNDS]}; got {one.bound!r}"
+        for option, known in (("meta_policy", META_POLICIES), ("bound", BOUNDS)):
+            setting, value = f"{place}.{option}", getattr(one, option)
+            if value not in known:
+                yield setting, f"{setting} must be one of {[*known]}; got {value!r}"
         yield from _of_policies(place, one, models)
     by_model: dict[str, str] = {}
     for name, one in decisions.items():

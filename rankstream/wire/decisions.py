@@ -46,20 +46,25 @@ from rankstream.wire.topics import DECISIONS
 
 SCHEMA = 1
 
+OWN, GENERAL, LOGGING = "own", "general", "logging"
+"""Policies: the order of a query by what was clicked there, and the two models."""
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Evidence(msgspec.Struct, frozen=True, array_like=True):
-    """What speaks for a query's own order against another policy.
+    """What speaks for one policy against another.
 
     Attributes
     ----------
     against
-        The policy that it is compared with: `general` or `logging`.
+        The policy that it is compared with: `GENERAL` or `LOGGING`.
     interactions, clicks, groups
         Lists, clicks on them and groups of sessions that were counted.
     estimate, lower, upper
         Of the difference per list; infinite where there is no bound.
+    policy
+        What it speaks for.
     """
 
     against: str
@@ -69,6 +74,7 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
     estimate: float
     lower: float
     upper: float
+    policy: str = OWN
 
 
 class Decision(msgspec.Struct, frozen=True, array_like=True):
@@ -85,6 +91,8 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         query, and the record holds why.
     blocks
         Sizes of the blocks of tied items, in that order.
+    policy
+        Whose order it is: `OWN`, or `LOGGING` where that model keeps the set.
     """
 
     schema: int
@@ -93,6 +101,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     order: list[int] = []
     blocks: list[int] = []
     evidence: list[Evidence] = []
+    policy: str = OWN
 
 
 class Manifest(msgspec.Struct, frozen=True, array_like=True):
@@ -123,6 +132,13 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     general
         What speaks for the general policy against the logging one, over all queries;
         None where nothing does.
+    n_logging
+        Decisions in force whose order is that of the logging model.
+    paired
+        Ends of the paired interval of that difference; none where nothing speaks.
+    lacking
+        What the general policy has yet to show to replace the logging one, as
+        `models.decisions.over_all_queries` names it.
     """
 
     schema: int
@@ -139,6 +155,9 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     shards: list[bytes]
     refused: dict[str, int] = {}
     general: Evidence | None = None
+    n_logging: int = 0
+    paired: list[float] = []
+    lacking: list[str] = []
 
     @property
     def pointer(self) -> Pointer:

@@ -16,7 +16,14 @@ import numpy as np
 
 from models.arrays import Flags, Floats, Integers
 from models.decisions.click_sums import Differences, differences_of, estimated_values
-from models.decisions.meta_policy import Rule, chosen_policies
+from models.decisions.meta_policy import (
+    GENERAL,
+    LOGGING,
+    SPECIALISED,
+    Rule,
+    chosen_policies,
+)
+from models.decisions.over_all_queries import OverAll
 from models.decisions.tied_orders import TiedOrders, expected_weights, tied_orders
 from models.evaluation.differences import DifferenceSums
 from streams.decisions.declared_policies import DeclaredPolicy
@@ -39,7 +46,7 @@ class Judgements(NamedTuple):
     """
 
     of_each: Judgement
-    of_all: Judgement
+    of_all: Callable[[DifferenceSums], OverAll]
 
 
 class Comparison(NamedTuple):
@@ -65,22 +72,39 @@ class Decisions(NamedTuple):
     chosen : [n_sets]
         `LOGGING`, `GENERAL` or `SPECIALISED` of `models.decisions.meta_policy`.
     orders
-        The order of the query's own policy, of each set, whether or not it is chosen.
+        Of those of these policies that single sets may be left to: the query's own of
+        each set, and the logging one, where it tells its ranking.
     over_general, over_logging
-        That policy against the other two, set by set.
+        The query's own policy against the other two, set by set.
+    logging_over_general
+        The ranking of the logging policy against the general one, set by set.
     general
         The general policy against the logging one, all sets together.
+    over_all
+        Whether that is better for sure, and what lacks.
     is_ranked : [n_sets]
         Whether both declared policies say something of the set; else nothing is
         decided for it alone.
     """
 
     chosen: Integers
-    orders: TiedOrders
+    orders: dict[int, TiedOrders]
     over_general: Comparison
     over_logging: Comparison
-    general: Comparison
+    logging_over_general: Comparison
+    general: Differences
+    over_all: OverAll
     is_ranked: Flags
+
+    @property
+    def default(self) -> int:
+        """Which policy serves the sets that have no order of their own."""
+        return LOGGING if self.over_all.lacking else GENERAL
+
+    def is_decided(self) -> Flags:
+        """Sets that are left to an order of theirs alone, [n_sets]."""
+        is_other = np.isin(self.chosen, [*self.orders]) & (self.chosen != self.default)
+        return np.asarray(is_other & self.is_ranked)
 
 
 def specialised_orders(evidence: Evidence) -> TiedOrders:
@@ -99,7 +123,7 @@ def decide(
     general: DeclaredPolicy,
     logging: DeclaredPolicy,
     judgements: Judgements,
-    rule: Rule = Rule.CLOSED,
+    rule: Rule = Rule.KEPT,
 ) -> Decisions:
     """Choose a policy for each candidate set.
 
@@ -116,7 +140,7 @@ def decide(
     ------
     ValueError
         Where a policy came from clicks of selection groups, or from nobody knows whose,
-        or is not told for all items.
+        or is not told for all items, or the rule must serve a ranking that is not.
     """
     for policy in (general, logging):
         policy.refuse_fitted_on(evidence.splits.selection)
@@ -125,30 +149,52 @@ def decide(
             "the general policy must tell the weights of items; got none: only the "
             "logging policy may be what lists were logged by"
         )
+    ranking = logging.ranking
+    if ranking is None and rule is not Rule.CLOSED:
+        raise ValueError(
+            f"the logging policy must tell its ranking to be {rule.value} on single "
+            "queries; got none: declare a snapshot, or take the closed rule"
+        )
 
     def compared(first: Floats, second: Floats | None) -> Differences:
         return differences_of(
             evidence.policies, evidence.selection, evidence.sets.starts, first, second
         )
 
-    def judged(differences: Differences, by: Judgement) -> Comparison:
-        is_better = by(differences.sums, differences.starts)
+    def judged(differences: Differences) -> Comparison:
+        is_better = judgements.of_each(differences.sums, differences.starts)
         return Comparison(differences, is_better & (differences.interactions() > 0))
 
-    orders = specialised_orders(evidence)
-    own = expected_weights(orders, evidence.weights)
-    over_general = judged(compared(own, general.weights), judgements.of_each)
-    over_logging = judged(compared(own, logging.weights), judgements.of_each)
+    own = specialised_orders(evidence)
+    own_weights = expected_weights(own, evidence.weights)
+    over_general = judged(compared(own_weights, general.weights))
+    over_logging = judged(compared(own_weights, logging.weights))
     both = compared(general.weights, logging.weights)
-    over_all = judged(both.together(), judgements.of_all)
-    is_ranked = _is_told(evidence, general) & _is_told(evidence, logging)
+    over_all = judgements.of_all(both.sums)
+    # Lists of the logging policy may be drawn; a single set is left to its ranking.
+    kept = judged(
+        both.turned() if ranking is None else compared(ranking.weights, general.weights)
+    )
     chosen = chosen_policies(
         over_general.is_better,
         over_logging.is_better,
-        is_general_better=bool(over_all.is_better[0]),
+        kept.is_better,
+        is_general_better=not over_all.lacking,
         rule=rule,
     )
-    return Decisions(chosen, orders, over_general, over_logging, over_all, is_ranked)
+    orders = {SPECIALISED: own}
+    if ranking is not None:
+        orders[LOGGING] = ranking.orders
+    return Decisions(
+        chosen,
+        orders,
+        over_general,
+        over_logging,
+        kept,
+        both.together(),
+        over_all,
+        _is_told(evidence, general) & _is_told(evidence, logging),
+    )
 
 
 def _is_told(evidence: Evidence, policy: DeclaredPolicy) -> Flags:

@@ -10,11 +10,27 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Floats
-from models.decisions.tied_orders import expected_weights, tied_orders
+from models.decisions.tied_orders import TiedOrders, expected_weights, tied_orders
 from rankstream.wire.envelope import Snapshot
 from streams.decisions.evidence import CandidateSets
 from streams.estimation.targets import Candidates, SnapshotTarget, Target
 from streams.training.feature_records import FeatureRecords
+
+
+class SureRanking(NamedTuple):
+    """Orders of a policy that puts the best first, and shuffles equal scores.
+
+    Parameters
+    ----------
+    orders
+        Of each candidate set.
+    weights : [n_items of all sets]
+        Expected weight of each item; NaN, for all items of a set, where it says nothing
+        of them.
+    """
+
+    orders: TiedOrders
+    weights: Floats
 
 
 class DeclaredPolicy(NamedTuple):
@@ -28,10 +44,14 @@ class DeclaredPolicy(NamedTuple):
     groups
         Whose clicks it came from, its ancestors' included; empty where from none, None
         where that is not known.
+    ranking
+        What is served of it where a single set is left to it, whatever the temperature
+        of its lists; None where that is not known.
     """
 
     weights: Floats | None
     groups: frozenset[int] | None = frozenset()
+    ranking: SureRanking | None = None
 
     def refuse_fitted_on(self, selection: Collection[int]) -> None:
         """Refuse a policy that knows clicks which it is to be judged by.
@@ -90,15 +110,22 @@ def snapshot_policy(
     if snapshot.updates and not groups:
         groups = None
     target = SnapshotTarget(snapshot, features, temperature)
-    if temperature:
-        return DeclaredPolicy(target_weights(target, sets, weights), groups)
+    ranking = _ranking(target, sets, weights)
+    own = target_weights(target, sets, weights) if temperature else ranking.weights
+    return DeclaredPolicy(own, groups, ranking)
+
+
+def _ranking(
+    target: SnapshotTarget, sets: CandidateSets, weights: Floats
+) -> SureRanking:
     scores = np.full(int(sets.starts[-1]), np.nan)
     for number, asked in enumerate(_asked(sets, len(weights))):
         found = target.scores(asked)
         if found is not None:
             scores[sets.starts[number] : sets.starts[number + 1]] = found
-    found = expected_weights(tied_orders(scores, sets.starts), weights)
-    return DeclaredPolicy(np.where(np.isnan(scores), np.nan, found), groups)
+    orders = tied_orders(scores, sets.starts)
+    expected = expected_weights(orders, weights)
+    return SureRanking(orders, np.where(np.isnan(scores), np.nan, expected))
 
 
 def target_weights(target: Target, sets: CandidateSets, weights: Floats) -> Floats:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Integers
+from models.decisions.meta_policy import Rule
 from models.estimators.policy_reward import dcg_weights
 from models.estimators.splits import Shares, Splits, split_groups
 from models.evaluation.bounds.families import Bound
@@ -139,6 +140,7 @@ def _made(
         declared("general"),
         declared("logging"),
         judgements_of(plan, rule),
+        Rule(plan.meta_policy),
     )
     check()
     counts = counts_of(inputs.statistics)

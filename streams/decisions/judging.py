@@ -2,12 +2,9 @@
 
 from functools import partial
 
-import numpy as np
-
-from models.arrays import Flags, Integers
+from models.decisions.over_all_queries import over_all_queries
 from models.evaluation.bounds.families import Bound, Confidence, confidence
-from models.evaluation.differences import DifferenceSums
-from models.evaluation.session_rule import Rule, are_better, standing_over_queries
+from models.evaluation.session_rule import Rule, are_better
 from rankstream.configuration.decisions import DecisionSettings
 from streams.decisions.decide import Judgements
 
@@ -47,11 +44,6 @@ def judgements_of(plan: DecisionSettings, rule: Rule) -> Judgements:
         That of single queries; over all of them one comparison is made.
     """
     of_all = rule_of(plan, 1)
-
-    def is_better(sums: DifferenceSums, starts: Integers) -> Flags:
-        if not len(sums.groups):
-            return np.zeros(len(starts) - 1, np.bool_)
-        standing = standing_over_queries(sums, of_all)
-        return standing.is_to_come if of_all.is_by_session else standing.is_bound
-
-    return Judgements(partial(are_better, rule=rule), is_better)
+    return Judgements(
+        partial(are_better, rule=rule), partial(over_all_queries, rule=of_all)
+    )

@@ -6,14 +6,15 @@ Oosterhuis & de Rijke (WWW 2021), the meta-policy that is deployed.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from models.arrays import Floats, Integers
+from models.decisions import meta_policy
 from models.decisions.click_sums import Differences
-from models.decisions.meta_policy import SPECIALISED
 from models.evaluation.bounds.families import Confidence, intervals, mirrored
 from models.evaluation.bounds.several_queries import (
     lower_bound_over_queries,
@@ -22,7 +23,10 @@ from models.evaluation.bounds.several_queries import (
 from rankstream.snapshots import Pointer, Snapshot, encode_snapshot, pointer_of
 from rankstream.wire.decision_shards import DecisionError, digest_of, pack_shards
 from rankstream.wire.decisions import (
+    GENERAL,
+    LOGGING,
     NO_SHARDS,
+    OWN,
     SCHEMA,
     Decision,
     Evidence,
@@ -41,7 +45,8 @@ from streams.decisions.decide import Comparison, Decisions
 from streams.decisions.evidence import CandidateSets
 from streams.stage import Output
 
-GENERAL, LOGGING = "general", "logging"
+NAMES = {meta_policy.SPECIALISED: OWN, meta_policy.LOGGING: LOGGING}
+"""Of policies whose orders single sets are left to."""
 
 Records = Mapping[bytes, bytes]
 """Values of decisions of one rule by their keys."""
@@ -159,8 +164,9 @@ def rewritten(  # noqa: PLR0913  all that a rewrite has
         if each.order
     )
     general, name = deployed.general, occasion.name
-    is_better = bool(decided.general.is_better[0])
+    is_better = decided.default == meta_policy.GENERAL
     default = general if is_better else deployed.logging
+    speaking = _over_queries(decided.general, sure.error)
     manifest = Manifest(
         schema=SCHEMA,
         name=name,
@@ -175,7 +181,12 @@ def rewritten(  # noqa: PLR0913  all that a rewrite has
         n_left_out=len(sets.queries) - len(kept),
         shards=[digest_of(each) for each in shards],
         refused=dict(refused),
-        general=_over_queries(decided.general.differences, sure.error),
+        general=speaking,
+        n_logging=sum(
+            bool(each.order) and each.policy == LOGGING for each in decisions.values()
+        ),
+        paired=[decided.over_all.low, decided.over_all.high] if speaking else [],
+        lacking=[str(each) for each in decided.over_all.lacking],
     )
     learned = {*occasion.groups, *general.groups, *deployed.logging.groups}
     return Rewrite(manifest, decisions, tuple(sorted(learned)))
@@ -234,7 +245,7 @@ def _over_queries(found: Differences, error: float) -> Evidence | None:
     )
     clicks, groups = int(found.clicks()[0]), int(_n_groups(found)[0])
     mean = float(found.means()[0])
-    return Evidence(LOGGING, n, clicks, groups, mean, lower, -higher)
+    return Evidence(LOGGING, n, clicks, groups, mean, lower, -higher, GENERAL)
 
 
 def _decisions(
@@ -244,11 +255,20 @@ def _decisions(
     kept: Integers,
     sure: Confidence,
 ) -> Iterator[tuple[int, Decision]]:
-    over = {GENERAL: decided.over_general, LOGGING: decided.over_logging}
-    told = {against: _Told.of(each, sure) for against, each in over.items()}
-    is_own = (decided.chosen == SPECIALISED) & decided.is_ranked
+    told = [
+        _Told.of(decided.over_general, OWN, GENERAL, sure),
+        _Told.of(decided.over_logging, OWN, LOGGING, sure),
+        _Told.of(decided.logging_over_general, LOGGING, GENERAL, sure),
+    ]
+    is_decided = decided.is_decided()
     for each in kept.tolist():
-        order, blocks = decided.orders.of_set(each) if is_own[each] else ([], [])
+        order: list[int] = []
+        blocks: list[int] = []
+        name = OWN
+        if is_decided[each]:
+            policy = int(decided.chosen[each])
+            order, blocks = decided.orders[policy].of_set(each)
+            name = NAMES[policy]
         yield (
             each,
             Decision(
@@ -257,14 +277,17 @@ def _decisions(
                 [*sets.items[each]],
                 order,
                 blocks,
-                [x for against, of in told.items() for x in of.of_set(against, each)],
+                [*chain.from_iterable(of.of_set(each) for of in told)],
+                name,
             ),
         )
 
 
 class _Told(NamedTuple):
-    """A comparison as it is told; all [n_sets]."""
+    """A comparison of two policies as it is told; numbers [n_sets]."""
 
+    policy: str
+    against: str
     lists: Integers
     clicks: Integers
     groups: Integers
@@ -272,9 +295,13 @@ class _Told(NamedTuple):
     ends: Floats
 
     @classmethod
-    def of(cls, comparison: Comparison, sure: Confidence) -> "_Told":
+    def of(
+        cls, comparison: Comparison, policy: str, against: str, sure: Confidence
+    ) -> "_Told":
         found = comparison.differences
         return cls(
+            policy,
+            against,
             found.interactions(),
             found.clicks(),
             _n_groups(found),
@@ -282,19 +309,20 @@ class _Told(NamedTuple):
             intervals(found.sums, found.starts, sure),
         )
 
-    def of_set(self, against: str, number: int) -> Iterator[Evidence]:
+    def of_set(self, number: int) -> Iterator[Evidence]:
         """Evidence of a set, where there is any."""
         if not self.lists[number]:
             return
         lower, upper = self.ends[number].tolist()
         yield Evidence(
-            against,
+            self.against,
             int(self.lists[number]),
             int(self.clicks[number]),
             int(self.groups[number]),
             float(self.means[number]),
             lower,
             upper,
+            self.policy,
         )
 
 

@@ -6,17 +6,17 @@ logging policy are drawn.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from models.arrays import Flags, Integers
+from models.decisions.over_all_queries import over_all_queries
 from models.decisions.tied_orders import expected_weights, tied_orders
 from models.estimators.bias_curve import position_curve
 from models.estimators.policy_reward import dcg_weights
 from models.estimators.splits import split_groups
-from models.evaluation.differences import DifferenceSums
-from models.evaluation.session_rule import Rule, are_better, standing_over_queries
+from models.evaluation.session_rule import Rule, are_better
 from rankstream.lab.benchmarks.decided_lists import measure_lists
 from rankstream.lab.benchmarks.harness import Figure, alone_figure, timed
 from rankstream.lab.benchmarks.statistics import (
@@ -26,7 +26,7 @@ from rankstream.lab.benchmarks.statistics import (
     mixed_templates,
 )
 from streams.decisions.decide import Decisions, Judgements, decide
-from streams.decisions.declared_policies import DeclaredPolicy
+from streams.decisions.declared_policies import DeclaredPolicy, SureRanking
 from streams.decisions.evidence import Evidence, evidence_of
 from streams.statistics.reader import Statistics
 
@@ -77,12 +77,9 @@ def decided(evidence: Evidence) -> Decisions:
     def drawn() -> DeclaredPolicy:
         scores = rng.normal(size=int(evidence.sets.starts[-1]))
         orders = tied_orders(scores, evidence.sets.starts)
-        return DeclaredPolicy(expected_weights(orders, evidence.weights))
+        weights = expected_weights(orders, evidence.weights)
+        return DeclaredPolicy(weights, ranking=SureRanking(orders, weights))
 
-    def of_each(sums: DifferenceSums, starts: Integers) -> Flags:
-        return are_better(sums, starts, Rule())
-
-    def of_all(sums: DifferenceSums, _: Integers) -> Flags:
-        return standing_over_queries(sums, Rule()).is_to_come
-
+    of_each = partial(are_better, rule=Rule())
+    of_all = partial(over_all_queries, rule=Rule())
     return decide(evidence, drawn(), drawn(), Judgements(of_each, of_all))

@@ -2,21 +2,25 @@
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from models.decisions.over_all_queries import Lack
 from producers.topic_reader import TopicReader
 from rankstream.operations.answers.as_builtins import Answer
 from rankstream.settings import Settings
 from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.decisions import (
+    LOGGING,
+    OWN,
     Decision,
     Evidence,
     Manifest,
     decode_decision,
     decode_key,
     decode_manifest,
+    manifest_key,
 )
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import DECISIONS
@@ -27,6 +31,17 @@ from streams.kafka.decisions.decision_log import DecisionLog
 from streams.kafka.decisions.rewriting import next_number, now_ms
 from streams.kafka.deployment.operator_change import ChangeRefused
 
+DEFAULT = "default"
+"""What serves a set that no order is decided for."""
+
+LACKS: Mapping[str, str] = {
+    Lack.BOUND: "its lower bound must be above 0",
+    Lack.GROUPS: "its lower bound must be above 0 without any group of sessions, too",
+    Lack.SESSIONS: "it must hold for sessions to come, too",
+    Lack.INTERVAL: "the paired interval over groups of sessions must be above 0",
+}
+"""What the general model has yet to show, in words."""
+
 
 @dataclass(frozen=True)
 class Rule(Answer):
@@ -35,8 +50,10 @@ class Rule(Answer):
     Parameters
     ----------
     decided, undecided
-        Candidate sets that have an order of their own, and those that have evidence but
+        Candidate sets for which an order is decided, and those that have evidence but
         none yet.
+    by_logging
+        Of those that are decided, the ones that the logging model keeps.
     left_out
         Sets for which there was no room.
     default
@@ -45,6 +62,11 @@ class Rule(Answer):
         Lists that may judge nothing, by reason.
     general
         What speaks for the general model over all queries.
+    paired
+        Ends of the paired interval of that difference; none where nothing speaks.
+    lacking
+        What it has yet to show to replace the logging model, as
+        `models.decisions.over_all_queries` names it.
     """
 
     name: str
@@ -52,21 +74,35 @@ class Rule(Answer):
     intervention: str
     at_ms: int
     decided: int
+    by_logging: int
     undecided: int
     left_out: int
     default: str
     model: str
     refused: Mapping[str, int]
     general: Evidence | None
+    paired: list[float]
+    lacking: list[str]
 
     @classmethod
     def of(cls, manifest: Manifest, n_sets: int) -> "Rule":
         """That of a manifest, of so many sets."""
         return cls(
             manifest.name, manifest.number, manifest.intervention, manifest.at_ms,
-            manifest.n_decisions, n_sets - manifest.n_decisions, manifest.n_left_out,
+            manifest.n_decisions, manifest.n_logging,
+            n_sets - manifest.n_decisions, manifest.n_left_out,
             manifest.default, manifest.model, manifest.refused, manifest.general,
+            manifest.paired, manifest.lacking,
         )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """It by names, with what lacks in words."""
+        return {**super().to_dict(), "remark": self.remark}
+
+    @property
+    def remark(self) -> str:
+        """What the general model has yet to show, in words; empty where nothing."""
+        return lacking_in_words(self.lacking)
 
 
 @dataclass(frozen=True)
@@ -77,18 +113,25 @@ class DecidedSet(Answer):
     ----------
     candidate_set
         Its name.
+    served
+        Whose order it is: `own`, `logging`, or `default` where none is decided.
     order
         Items, the best first, in blocks of those that are tied; empty where the default
         serves it.
     evidence
-        Of its own order, against the general and the logging model.
+        Of its own order against both models, and of the logging one against the
+        general one.
+    lacking
+        As of `Rule`.
     """
 
     query: str
     candidate_set: bytes
     number: int
+    served: str
     order: list[list[str]]
     evidence: list[Evidence]
+    lacking: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """It by names, with what would change it."""
@@ -187,12 +230,15 @@ def decided_sets(
         values.pop(key, None)
         if value is not None:
             values[key] = value
+    manifest = values.pop(manifest_key(name), None)
+    lacking = decode_manifest(manifest).lacking if manifest else []
     found = []
     for key, value in values.items():
         at = decode_key(key)
-        if at.name != name or at.is_manifest or wanted not in (None, at.query):
+        if at.name != name or wanted not in (None, at.query):
             continue
-        found.append(_set_of(at.query, at.candidate_set, decode_decision(value)))
+        decision = decode_decision(value)
+        found.append(_set_of(at.query, at.candidate_set, decision, lacking))
     return sorted(found, key=_rank_of)
 
 
@@ -200,32 +246,50 @@ def remark_on(decided: DecidedSet) -> str:
     """What would change a decision, in words."""
     if not decided.evidence:
         return "no list of the selection groups was counted that may judge it"
-    if decided.order:
+    if decided.served == OWN:
         return (
             "stays while its own order is better for sure than both models; lists that "
             "show it judge it only where they show all items that the models move"
         )
-    behind = [x for x in decided.evidence if not x.lower > 0.0]
-    if not behind:
-        return "its own order is better by the bounds, but not yet for all sessions"
-    return "; ".join(_lacking(each) for each in behind)
+    own = [x for x in decided.evidence if x.policy == OWN]
+    behind = [x for x in own if not x.lower > 0.0]
+    said = [_lacking(each) for each in behind] or [
+        "its own order is better by the bounds, but not yet for all sessions"
+    ]
+    keeping = [x for x in decided.evidence if x.policy == LOGGING]
+    if decided.served == LOGGING:
+        said.insert(0, "stays while the logging model is better for sure than general")
+    else:
+        said += [_lacking(x) for x in keeping if x.estimate > 0.0 >= x.lower]
+        if decided.lacking:
+            said.append(lacking_in_words(decided.lacking))
+    return "; ".join(said)
+
+
+def lacking_in_words(lacking: Sequence[str]) -> str:
+    """What the general model has yet to show over all queries; empty where nothing."""
+    if not lacking:
+        return ""
+    lacks = ", and ".join(LACKS.get(each, each) for each in lacking)
+    return f"the general model does not replace the logging one yet: {lacks}"
 
 
 def _lacking(each: Evidence) -> str:
+    which = "its own order" if each.policy == OWN else f"the {each.policy} model"
     against = f"the {each.against} model"
     if not each.estimate > 0.0:
-        return f"its own order does not look better than {against}"
+        return f"{which} does not look better than {against}"
     width = each.estimate - each.lower
     if not math.isfinite(width):
         return (
-            f"nothing bounds its difference from {against}: lists are too few, or "
-            "`confidence` is 1"
+            f"nothing bounds the difference of {which} from {against}: lists are too "
+            "few, or `confidence` is 1"
         )
     # A bound narrows as one over the root of the lists.
     wanted = each.interactions * (width / each.estimate) ** 2
     return (
-        f"about {_rounded(wanted):,} lists would show it better than {against}, if it "
-        f"stays as it looks; {each.interactions:,} are counted"
+        f"about {_rounded(wanted):,} lists would show {which} better than {against}, "
+        f"if it stays as it looks; {each.interactions:,} are counted"
     )
 
 
@@ -238,15 +302,22 @@ def _rounded(number: float) -> int:
 def _rank_of(decided: DecidedSet) -> tuple[bool, float, str]:
     """Decided ones by the least that is sure to be gained, the others by lists."""
     if decided.order:
-        return False, -min((x.lower for x in decided.evidence), default=0.0), ""
+        gained = [x.lower for x in decided.evidence if x.policy == decided.served]
+        return False, -min(gained, default=0.0), ""
     lists = max((x.interactions for x in decided.evidence), default=0)
     return True, -float(lists), decided.query
 
 
-def _set_of(query: str, candidate_set: bytes, decision: Decision) -> DecidedSet:
+def _set_of(
+    query: str, candidate_set: bytes, decision: Decision, lacking: list[str]
+) -> DecidedSet:
     ordered = iter([decision.items[number] for number in decision.order])
     blocks = [[next(ordered) for _ in range(size)] for size in decision.blocks]
-    return DecidedSet(query, candidate_set, decision.number, blocks, decision.evidence)
+    served = decision.policy if decision.order else DEFAULT
+    return DecidedSet(
+        query, candidate_set, decision.number, served, blocks, decision.evidence,
+        lacking,
+    )  # fmt: skip
 
 
 def _records(settings: Settings) -> Iterator[tuple[bytes, bytes | None]]:

@@ -6,6 +6,7 @@ import math
 from rich.table import Table
 
 from rankstream.operations.answers.decisions import (
+    DEFAULT,
     DecidedSet,
     Rule,
     decided_sets,
@@ -16,13 +17,26 @@ from rankstream.operations.commands import nothing, settings_of, tell, write_jso
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, moment, plain
 from rankstream.settings import Settings
-from rankstream.wire.decisions import Evidence
+from rankstream.wire.decisions import GENERAL, LOGGING, OWN, Evidence
+
+PAIRS = ((OWN, GENERAL), (OWN, LOGGING), (LOGGING, GENERAL))
+"""Policies of a candidate set that are compared."""
 
 MOST = 20
 """Candidate sets that are listed where nothing else is asked for."""
 
-SPARE = ("intervention", "left out", "served by")
-OF_SETS_SPARE = ("clicks", "candidate set")
+SERVED = {
+    OWN: "its own order",
+    LOGGING: "logging",
+    DEFAULT: "by default",
+}
+"""What serves a candidate set, in words."""
+
+OF_RULES = (
+    "decided", "by logging", "undecided", "left out", "general over logging", "paired",
+)  # fmt: skip
+SPARE = ("intervention", "left out", "served by", "by logging")
+OF_SETS_SPARE = ("clicks", "candidate set", "logging over general")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +103,8 @@ def _list_rules(settings: Settings, arguments: argparse.Namespace) -> int:
         for rule in found:
             for why, n_lists in rule.refused.items():
                 tell(f"{rule.name}: {counted(n_lists, 'list')} judge nothing, {why}")
+            if rule.remark:
+                tell(f"{rule.name}: {rule.remark}")
     return 0
 
 
@@ -111,7 +127,7 @@ def _list_sets(settings: Settings, arguments: argparse.Namespace) -> int:
     )
     for name in ("query", "candidate set", "served"):
         table.add_column(name)
-    for name in ("lists", "clicks", "over general", "over logging"):
+    for name in ("lists", "clicks", *(f"{one} over {other}" for one, other in PAIRS)):
         table.add_column(name, justify="right")
     for each in shown:
         table.add_row(*_row_of_set(each))
@@ -120,15 +136,15 @@ def _list_sets(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _row_of_set(each: DecidedSet) -> tuple[str, ...]:
-    of = {x.against: x for x in each.evidence}
+    of = {(x.policy, x.against): x for x in each.evidence}
     first = each.evidence[0] if each.evidence else None
     return (
         plain(each.query),
         each.candidate_set.hex()[:8],
-        "its own order" if each.order else "by default",
+        SERVED.get(each.served, plain(each.served)),
         f"{first.interactions:,}" if first else "0",
         f"{first.clicks:,}" if first else "0",
-        *(_difference(of.get(name)) for name in ("general", "logging")),
+        *(_difference(of.get(pair)) for pair in PAIRS),
     )
 
 
@@ -157,21 +173,22 @@ def _table_of_rules(found: list[Rule]) -> Table:
     table = Table()
     for name in ("rule", "rewrite", "written", "intervention", "default", "served by"):
         table.add_column(name)
-    for name in ("decided", "undecided", "left out", "general over logging"):
+    for name in OF_RULES:
         table.add_column(name, justify="right")
     for each in found:
         table.add_row(
             plain(each.name), f"{each.number:,}", moment(each.at_ms),
             plain(each.intervention), plain(each.default), plain(each.model),
-            f"{each.decided:,}", f"{each.undecided:,}", f"{each.left_out:,}",
-            _difference(each.general),
+            f"{each.decided:,}", f"{each.by_logging:,}", f"{each.undecided:,}",
+            f"{each.left_out:,}", _difference(each.general), _paired(each.paired),
         )  # fmt: skip
     return table
 
 
 def _table_of_order(each: DecidedSet) -> Table:
     candidates = each.candidate_set.hex()[:8]
-    table = Table(title=f"{plain(each.query)}, candidates {candidates}: its own order")
+    whose = "its own order" if each.served == OWN else "that of the logging model"
+    table = Table(title=f"{plain(each.query)}, candidates {candidates}: {whose}")
     table.add_column("rank", justify="right")
     table.add_column("item")
     rank = 1
@@ -185,16 +202,17 @@ def _table_of_order(each: DecidedSet) -> Table:
 
 def _table_of_evidence(each: DecidedSet) -> Table:
     table = Table(
-        title=f"{plain(each.query)}, candidates {each.candidate_set.hex()[:8]}: its "
-        "own order, against",
+        title=f"{plain(each.query)}, candidates {each.candidate_set.hex()[:8]}: "
+        "differences",
         caption="by lists of the selection groups",
     )
-    table.add_column("model")
+    table.add_column("of")
     for name in ("difference", "lower", "upper", "lists", "clicks", "groups"):
         table.add_column(name, justify="right")
     for one in each.evidence:
         table.add_row(
-            one.against, *(_figure(x) for x in (one.estimate, one.lower, one.upper)),
+            plain(f"{one.policy} over {one.against}"),
+            *(_figure(x) for x in (one.estimate, one.lower, one.upper)),
             f"{one.interactions:,}", f"{one.clicks:,}", f"{one.groups:,}",
         )  # fmt: skip
     return table
@@ -204,6 +222,10 @@ def _difference(one: Evidence | None) -> str:
     if one is None:
         return "–"
     return f"{_figure(one.estimate)} ({_figure(one.lower)} to {_figure(one.upper)})"
+
+
+def _paired(ends: list[float]) -> str:
+    return " to ".join(map(_figure, ends)) or "–"
 
 
 def _figure(value: float) -> str:

@@ -5,12 +5,13 @@ import pytest
 
 from models.decisions.click_sums import differences_of
 from models.decisions.meta_policy import GENERAL, LOGGING, SPECIALISED, Rule
+from models.decisions.over_all_queries import Lack, OverAll
 from models.decisions.tied_orders import expected_weights, tied_orders
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Splits
 from rankstream.wire.events import DETERMINISTIC, PLACKETT_LUCE, TAIL_SHUFFLE
 from streams.decisions.decide import Judgements, decide, specialised_orders
-from streams.decisions.declared_policies import DeclaredPolicy
+from streams.decisions.declared_policies import DeclaredPolicy, SureRanking
 from streams.decisions.evidence import evidence_of
 from tests.streams.decisions.raw_sums import CURVE, TRUST, raw_sums
 from tests.streams.decisions.shown_lists import GROUPS, ITEMS, Shown, counted
@@ -52,7 +53,8 @@ def drawn_policy(rng, evidence, groups=frozenset({0, 1})):
     """Orders drawn for all sets."""
     starts = evidence.sets.starts
     orders = tied_orders(rng.normal(size=starts[-1]), starts)
-    return DeclaredPolicy(expected_weights(orders, evidence.weights), groups)
+    weights = expected_weights(orders, evidence.weights)
+    return DeclaredPolicy(weights, groups, SureRanking(orders, weights))
 
 
 def surely(sums, starts):
@@ -65,7 +67,18 @@ def surely(sums, starts):
     return total > 3.0 * np.sqrt(square)
 
 
-SURELY = Judgements(surely, surely)
+def over_all(is_better):
+    """What is said of all queries together; nothing of an interval."""
+    lacking = () if is_better else (Lack.BOUND,)
+    return OverAll(lacking, -np.inf, np.inf)
+
+
+def surely_over_all(sums):
+    """The same standard errors, of all queries together."""
+    return over_all(surely(sums, np.array([0, len(sums.groups)]))[0])
+
+
+SURELY = Judgements(surely, surely_over_all)
 
 
 @pytest.mark.parametrize("curve", [CURVE, TRUST], ids=["position", "trust"])
@@ -185,14 +198,15 @@ def test_a_better_order_is_found_and_served():
     evidence = evidence_from(lists)
     shown = np.array([1.0, 0.5, 0.63, 0.4, 0.0])
     logging = DeclaredPolicy(shown, frozenset())
-    found = decide(evidence, logging, logging, SURELY)
+    found = decide(evidence, logging, logging, SURELY, Rule.CLOSED)
     assert found.chosen.tolist() == [SPECIALISED]
-    assert found.orders.of_set(0) == ([3, 1, 0, 2, 4], [1] * 5)
-    own = expected_weights(found.orders, WEIGHTS)
+    orders = found.orders[SPECIALISED]
+    assert orders.of_set(0) == ([3, 1, 0, 2, 4], [1] * 5)
+    own = expected_weights(orders, WEIGHTS)
     truth = (own - shown) @ relevance
     assert found.over_logging.differences.means()[0] == pytest.approx(truth, abs=0.1)
-    assert not found.general.is_better[0]
-    as_logged = decide(evidence, logging, DeclaredPolicy(None), SURELY)
+    assert found.over_all.lacking
+    as_logged = decide(evidence, logging, DeclaredPolicy(None), SURELY, Rule.CLOSED)
     for one, other in zip(
         as_logged.over_logging.differences.sums,
         found.over_logging.differences.sums,
@@ -206,8 +220,8 @@ def test_without_a_click_nothing_is_better():
     lists = [Shown(0, group, [0, 2, 1, 3], frozenset(), 2) for group in range(GROUPS)]
     evidence = evidence_from(lists)
     policy = drawn_policy(np.random.default_rng(0), evidence)
-    found = decide(evidence, policy, DeclaredPolicy(None), SURELY)
-    assert found.orders.of_set(0) == ([0, 1, 2, 3, 4], [4, 1])
+    found = decide(evidence, policy, DeclaredPolicy(None), SURELY, Rule.CLOSED)
+    assert found.orders[SPECIALISED].of_set(0) == ([0, 1, 2, 3, 4], [4, 1])
     assert found.chosen.tolist() == [LOGGING]
 
 
@@ -217,40 +231,76 @@ def test_one_click_puts_its_item_first_and_decides_nothing():
     lists.append(Shown(0, 0, [0, 2, 1, 3], frozenset({4}), 2))
     evidence = evidence_from(lists)
     policy = drawn_policy(np.random.default_rng(0), evidence)
-    found = decide(evidence, policy, DeclaredPolicy(None), SURELY)
-    assert found.orders.of_set(0) == ([3, 0, 1, 2, 4], [1, 3, 1])
+    found = decide(evidence, policy, DeclaredPolicy(None), SURELY, Rule.CLOSED)
+    assert found.orders[SPECIALISED].of_set(0) == ([3, 0, 1, 2, 4], [1, 3, 1])
     assert found.chosen.tolist() == [LOGGING]
 
 
-def judging(*answers):
+def judging(*answers, is_general_better):
     """Answers given one after another, whatever the sums say."""
     given = iter(answers)
-    return Judgements(lambda *_: next(given), lambda *_: next(given))
+    return Judgements(lambda *_: next(given), lambda _: over_all(is_general_better))
 
 
-def test_the_rule_is_the_one_that_was_asked_for():
-    """Better than the general policy but not than the logging one: the gap."""
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [(Rule.KEPT, LOGGING), (Rule.CLOSED, GENERAL), (Rule.PRINTED, LOGGING)],
+)
+def test_the_rule_is_the_one_that_was_asked_for(rule, expected):
+    """Better than the general policy but not than the logging one, as that one is."""
     evidence = evidence_from(drawn_lists(4))
-    policy = drawn_policy(np.random.default_rng(0), evidence)
-    logging = DeclaredPolicy(None)
+    rng = np.random.default_rng(0)
+    policy, logging = (drawn_policy(rng, evidence) for _ in range(2))
     n = len(evidence.sets.queries)
-    for rule, expected in ((Rule.CLOSED, GENERAL), (Rule.PRINTED, LOGGING)):
-        answers = np.ones(n, bool), np.zeros(n, bool), np.ones(1, bool)
-        found = decide(evidence, policy, logging, judging(*answers), rule)
-        assert found.chosen.tolist() == [expected] * n
+    answers = np.ones(n, bool), np.zeros(n, bool), np.ones(n, bool)
+    by = judging(*answers, is_general_better=True)
+    found = decide(evidence, policy, logging, by, rule)
+    assert found.chosen.tolist() == [expected] * n
+    assert found.is_decided().tolist() == [expected == LOGGING] * n
+    by = judging(*answers, is_general_better=False)
+    found = decide(evidence, policy, logging, by, rule)
+    assert found.chosen.tolist() == [LOGGING] * n
+    assert not found.is_decided().any()
+
+
+def test_no_query_is_served_what_is_worse_than_logging_for_sure():
+    """Whatever the policies; without the last comparison some are."""
+    n_harmed = dict.fromkeys(Rule, 0)
+    rng = np.random.default_rng(11)
+    evidence = evidence_from(drawn_lists(11, n=2_400))
+    always = Judgements(surely, lambda _: over_all(is_better=True))
+    starts = evidence.sets.starts
+    for _ in range(40):
+        general, logging = (drawn_policy(rng, evidence) for _ in range(2))
+        for rule in Rule:
+            found = decide(evidence, general, logging, always, rule)
+            own = expected_weights(found.orders[SPECIALISED], WEIGHTS)
+            of_items = np.repeat(found.chosen, np.diff(starts))
+            served = np.choose(of_items, [logging.weights, general.weights, own])
+            worse = differences_of(
+                evidence.policies, evidence.selection, starts, logging.weights, served
+            )
+            n_harmed[rule] += surely(worse.sums, worse.starts).sum()
+    assert n_harmed[Rule.KEPT] == 0
+    assert n_harmed[Rule.CLOSED] > 0
+    assert n_harmed[Rule.PRINTED] > 0
 
 
 def test_a_set_that_a_policy_says_nothing_of_is_not_decided_for_itself():
     """There is no evidence that could speak for its own policy."""
     evidence = evidence_from(drawn_lists(4))
-    policy = drawn_policy(np.random.default_rng(0), evidence)
+    rng = np.random.default_rng(0)
+    policy, logging = (drawn_policy(rng, evidence) for _ in range(2))
     weights = policy.weights.copy()
     weights[: evidence.sets.starts[1]] = np.nan
-    always = Judgements(*[lambda _, starts: np.ones(len(starts) - 1, bool)] * 2)
-    logging = DeclaredPolicy(None)
+    always = Judgements(
+        lambda _, starts: np.ones(len(starts) - 1, bool),
+        lambda _: over_all(is_better=True),
+    )
     found = decide(evidence, policy._replace(weights=weights), logging, always)
     assert found.is_ranked.tolist() == [False, True, True]
     assert found.chosen.tolist() == [GENERAL, SPECIALISED, SPECIALISED]
+    assert found.is_decided().tolist() == [False, True, True]
     assert found.over_general.differences.interactions()[0] == 0
 
 
@@ -277,6 +327,15 @@ def test_the_general_policy_is_told():
     logging = DeclaredPolicy(None)
     with pytest.raises(ValueError, match="general policy must tell the weights"):
         decide(evidence, logging, logging, SURELY)
+
+
+@pytest.mark.parametrize("rule", [Rule.KEPT, Rule.PRINTED])
+def test_what_single_queries_are_left_to_is_told(rule):
+    """What was logged is no order that could be served."""
+    evidence = evidence_from(drawn_lists(5))
+    policy = drawn_policy(np.random.default_rng(0), evidence)
+    with pytest.raises(ValueError, match="logging policy must tell its ranking"):
+        decide(evidence, policy, DeclaredPolicy(None), SURELY, rule)
 
 
 def test_lists_of_one_item_are_a_contextual_bandit():

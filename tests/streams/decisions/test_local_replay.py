@@ -6,6 +6,8 @@ import pytest
 
 from models.counts.definition import ClosedImpression
 from models.decisions.click_sums import differences_of
+from models.decisions.meta_policy import SPECIALISED, Rule
+from models.decisions.over_all_queries import Lack, OverAll
 from models.decisions.tied_orders import expected_weights
 from models.estimators.bias_curve import position_curve
 from models.estimators.policy_reward import dcg_weights
@@ -131,10 +133,13 @@ def test_decisions_rest_on_what_the_pipeline_joined(shop):
     logging = policy_of(shop, "search", evidence, 1.0)
     assert general.groups is not None
     assert not general.groups & {*SPLITS.selection}
-    never = Judgements(*[lambda _, starts: np.zeros(len(starts) - 1, bool)] * 2)
+    never = Judgements(
+        lambda _, starts: np.zeros(len(starts) - 1, bool),
+        lambda _: OverAll((Lack.BOUND,), -np.inf, np.inf),
+    )
     found = decide(evidence, general, logging, never)
     assert found.is_ranked.all()
-    own = expected_weights(found.orders, WEIGHTS)
+    own = expected_weights(found.orders[SPECIALISED], WEIGHTS)
     lists = interactions(shop)
     assert len(lists) == N_LISTS
     pairs = (own, general.weights), (own, logging.weights)
@@ -160,7 +165,7 @@ def test_decisions_rest_on_what_the_pipeline_joined(shop):
             ).T.tolist():
                 assert numbers == pytest.approx(by_group[int(group)], rel=1e-6)
     # The logging policy is the one that logged, drawn at its temperature.
-    as_logged = decide(evidence, general, DeclaredPolicy(None), never)
+    as_logged = decide(evidence, general, DeclaredPolicy(None), never, Rule.CLOSED)
     for one, other in zip(
         as_logged.over_logging.differences.sums,
         found.over_logging.differences.sums,

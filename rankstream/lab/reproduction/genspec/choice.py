@@ -16,13 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Flags, Floats, Integers
-from models.decisions.meta_policy import (
-    GENERAL,
-    LOGGING,
-    SPECIALISED,
-    Rule,
-    chosen_policies,
-)
+from models.decisions.meta_policy import SPECIALISED, Rule, chosen_policies
 from models.evaluation.bounds.families import Bound, lower_bounds, mirrored
 from models.evaluation.bounds.families import confidence as sureness
 from models.evaluation.bounds.sea import lower_bounds_apart
@@ -34,12 +28,10 @@ from models.evaluation.differences import DifferenceSums
 from rankstream.lab.reproduction.genspec.clicks import QueryClicks
 from rankstream.lab.reproduction.genspec.plan import (
     ANY_TIME,
-    CLOSED,
     CONFIDENCES,
-    KEPT,
     ONE_LOOK,
     PER_ITEM,
-    PRINTED,
+    RULES,
     SEA,
     UNBOUNDED,
     bounded,
@@ -148,18 +140,19 @@ class Evidence:
         is_general = bool(is_better(self._general_over_logging, together)[0])
         over_general = is_better(self._special_over_general, by_query)
         over_logging = is_better(self._special_over_logging, by_query)
-        closed, printed = (
-            chosen_policies(
-                over_general, over_logging, is_general_better=is_general, rule=rule
-            )
-            for rule in (Rule.CLOSED, Rule.PRINTED)
-        )
-        is_kept = is_better(self._general_over_logging.turned(), by_query)
-        kept = np.where(is_kept & (closed == GENERAL), LOGGING, closed)
+        kept = is_better(self._general_over_logging.turned(), by_query)
         return {
-            KEPT: Chosen(is_general, kept),
-            CLOSED: Chosen(is_general, closed),
-            PRINTED: Chosen(is_general, printed),
+            name: Chosen(
+                is_general,
+                chosen_policies(
+                    over_general,
+                    over_logging,
+                    kept,
+                    is_general_better=is_general,
+                    rule=Rule(name),
+                ),
+            )
+            for name in RULES
         }
 
 

@@ -3,6 +3,8 @@
 import zlib
 from dataclasses import asdict, dataclass
 
+from models.decisions.meta_policy import Rule
+
 TABLE = "genspec"
 
 N_RUNS = 5
@@ -36,9 +38,7 @@ BOUNDS = (ANY_TIME, ONE_LOOK, PER_ITEM, SEA)
 """Lower bounds of differences: at any time, at one look by lists, and by items of lists
 as printed; and two bounds of two policies."""
 
-KEPT, CLOSED, PRINTED = "kept", "closed", "printed"
-
-RULES = (KEPT, CLOSED, PRINTED)
+KEPT, CLOSED, PRINTED = RULES = tuple(each.value for each in Rule)
 """What queries get whose own policy is not better for sure than both others: the
 general one if that is better over all queries, but the list that was logged where it is
 better than the general one on the query; without the latter; and as printed."""

@@ -43,6 +43,13 @@ LACKS: Mapping[str, str] = {
 """What the general model has yet to show, in words."""
 
 
+KEPT = "stays while the logging model is better for sure than the general model"
+AS_PRINTED = (
+    "left to the logging model, as printed: its own order is better for sure than the "
+    "general model, and not than that one"
+)
+
+
 @dataclass(frozen=True)
 class Rule(Answer):
     """The newest rewrite of a rule.
@@ -258,7 +265,8 @@ def remark_on(decided: DecidedSet) -> str:
     ]
     keeping = [x for x in decided.evidence if x.policy == LOGGING]
     if decided.served == LOGGING:
-        said.insert(0, "stays while the logging model is better for sure than general")
+        is_better = any(x.lower > 0.0 for x in keeping)
+        said.insert(0, KEPT if is_better else AS_PRINTED)
     else:
         said += [_lacking(x) for x in keeping if x.estimate > 0.0 >= x.lower]
         if decided.lacking:

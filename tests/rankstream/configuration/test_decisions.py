@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.configuration.decisions import BOUNDS, DecisionSettings
+from models.decisions.meta_policy import Rule
+from models.evaluation.bounds.families import Bound
+from rankstream.configuration.decisions import (
+    BOUNDS,
+    META_POLICIES,
+    DecisionSettings,
+)
 from rankstream.settings import Settings, SettingsError, load_settings
 
 MODELS = (
@@ -35,6 +41,12 @@ def test_a_section_is_taken(tmp_path: Path) -> None:
         assert settings.decisions == {"lists": expected}
 
 
+def test_all_that_is_known_may_be_asked_for() -> None:
+    """Settings name bounds and rules without importing them."""
+    assert [*Bound] == [*BOUNDS]
+    assert [each.value for each in Rule] == [*META_POLICIES]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -62,6 +74,10 @@ def test_a_section_is_taken(tmp_path: Path) -> None:
             "it; 'general' is that of 'lists' too",
         ),
         (BOTH + "bound = 'any'", f"decisions.lists.bound must be one of {[*BOUNDS]}"),
+        (
+            BOTH + "meta_policy = 'safe'",
+            f"decisions.lists.meta_policy must be one of {[*META_POLICIES]}",
+        ),
         (BOTH + "confidence = 1.1", "decisions.lists.confidence must be"),
         (BOTH + "confidence = -0.1", "decisions.lists.confidence must be"),
         (BOTH + "every_s = 0", "decisions.lists.every_s must be"),

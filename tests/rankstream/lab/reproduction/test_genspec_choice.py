@@ -5,7 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from models.arrays import Floats, Integers
 from models.decisions.meta_policy import GENERAL, LOGGING, SPECIALISED
+from models.evaluation.bounds.families import Bound, intervals
+from models.evaluation.bounds.families import confidence as sureness
 from rankstream.lab.reproduction.genspec.choice import (
     TESTS_BY_NAME,
     Comparison,
@@ -144,6 +147,41 @@ def test_surer_bounds_choose_fewer_and_apart_fewer_still() -> None:
         )
         assert not (apart & ~together).any()
         assert together.sum() > apart.sum()
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_two_bounds_of_a_pair_are_those_of_three_policies(confidence: float) -> None:
+    """Each has one interval, whatever it is compared with: pairs say the same."""
+    rng, n_queries = np.random.default_rng(7), 100
+    offsets = np.arange(0, 4 * n_queries + 1, 4)
+    ranks = np.tile(np.arange(1, 5), n_queries)
+    likes = rng.random(len(ranks))
+    *_, clicks = drawn_clicks(likes / ranks, offsets, [20_000], rng=rng)
+    # Of some queries each policy is the best one.
+    near = [likes * rng.choice((-1, 1), n_queries).repeat(4) for _ in range(3)]
+    policies = Policies(*(expected_discounts(each, offsets) for each in near))
+    sure = sureness(Bound.ONE_LOOK, confidence)
+
+    def ends(starts: Integers) -> tuple[Floats, Floats]:
+        sums = (clicks.sums(each * ranks, offsets) for each in policies)
+        low, high = np.array([intervals(x, starts, sure) for x in sums]).transpose(
+            2, 0, 1
+        )
+        return low, high
+
+    low, high = ends(np.arange(n_queries + 1))
+    all_low, all_high = ends(np.array([0, n_queries]))
+    is_general = bool(all_low[GENERAL] > all_high[LOGGING])
+    default = np.full(n_queries, GENERAL if is_general else LOGGING)
+    default[low[LOGGING] > high[GENERAL]] = LOGGING
+    is_special = (low[SPECIALISED] > high[:SPECIALISED]).all(axis=0)
+
+    evidence = Evidence(clicks, policies, ranks, offsets)
+    found = evidence.chosen(TESTS_BY_NAME[bounded(SEA, confidence)])[KEPT]
+    assert found.is_general == is_general
+    expected_ones = np.where(is_special, SPECIALISED, default)
+    np.testing.assert_array_equal(found.of_queries, expected_ones)
+    assert 0 < is_special.sum() < n_queries
 
 
 def test_the_other_way_round_is_the_other_one() -> None:

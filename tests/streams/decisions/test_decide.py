@@ -338,6 +338,19 @@ def test_what_single_queries_are_left_to_is_told(rule):
         decide(evidence, policy, DeclaredPolicy(None), SURELY, rule)
 
 
+def test_what_was_logged_is_compared_with_the_general_policy():
+    """By the closed rule, which serves nothing of it but by default."""
+    evidence = evidence_from(drawn_lists(5))
+    policy = drawn_policy(np.random.default_rng(0), evidence)
+    found = decide(evidence, policy, DeclaredPolicy(None), SURELY, Rule.CLOSED)
+    both = differences_of(
+        evidence.policies, evidence.selection, evidence.sets.starts, policy.weights
+    )
+    means = found.logging_over_general.differences.means()
+    np.testing.assert_array_equal(means, -both.means())
+    assert (means != 0.0).any()
+
+
 def test_lists_of_one_item_are_a_contextual_bandit():
     """X = (pi_1(a) - pi_2(a)) r / p, with p the chance of the action in its context."""
     rng = np.random.default_rng(6)

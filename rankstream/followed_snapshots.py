@@ -12,6 +12,13 @@ from rankstream.snapshots import (
 )
 
 
+class NoSnapshot(RuntimeError):
+    """There is no model to rank with yet.
+
+    Operator action: start the worker with a `[models.NAME]` of this name.
+    """
+
+
 class FollowedSnapshots:
     """Looks for a newer snapshot, and for the canary beside it.
 
@@ -55,6 +62,14 @@ class FollowedSnapshots:
     def took(self) -> None:
         """Hear that what was given was taken: the source need not give it again."""
         self._known = self._given
+
+    def lack(self, awaited: str) -> NoSnapshot:
+        """That there is none yet; `awaited` is what does not answer, if anything."""
+        why = f"{awaited} does not answer" if awaited else "it has none"
+        return NoSnapshot(
+            f"model {self._model!r} must have a snapshot; {why}: start a worker with "
+            f"[models.{self._model}]"
+        )
 
     def _newest_of(
         self, store: SnapshotStore, taken: TakenVersions

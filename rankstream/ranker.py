@@ -14,14 +14,14 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy.typing as npt
 
 from rankstream.followed_decisions import FollowedDecisions
-from rankstream.followed_snapshots import FollowedSnapshots
+from rankstream.followed_snapshots import FollowedSnapshots, NoSnapshot
 from rankstream.ranking.logged_sets import LoggedSets
 from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.ranking.ranked_list import Ranking
@@ -40,6 +40,7 @@ from rankstream.wire.routing import (
     route_of_query,
     routed_impression_id,
 )
+from rankstream.wire.segments import query_of_list
 from rankstream.wire.topics import MAX_EVENT_BYTES
 
 RETRY_S = 0.5
@@ -51,13 +52,6 @@ ROOM_BYTES = MAX_EVENT_BYTES - (1 << 17)
 __all__ = ["Multileaving", "NoSnapshot", "Ranker", "Ranking"]
 
 _to_json = msgspec.json.Encoder().encode
-
-
-class NoSnapshot(RuntimeError):
-    """There is no model to rank with yet.
-
-    Operator action: start the worker with a `[models.NAME]` of this name.
-    """
 
 
 class Ranker:
@@ -82,6 +76,9 @@ class Ranker:
         refused, and without it those of another list than the first one's.
     decisions
         Name of the rule whose decisions are served, with a store; "" for none.
+    segment
+        The attribute of lists that is part of their query, as `ingestion.segment` has
+        it; "" for none.
 
     Attributes
     ----------
@@ -95,7 +92,7 @@ class Ranker:
         Lists whose candidates' features were to be logged, but fit no event.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a service says of its lists
         self,
         model: str,
         *,
@@ -104,6 +101,7 @@ class Ranker:
         n_features: int | None = None,
         feature_names: Sequence[str] | None = None,
         decisions: str = "",
+        segment: str = "",
     ) -> None:
         self._snapshots = FollowedSnapshots(model, store, source)
         self._decisions: FollowedDecisions | None = None
@@ -115,6 +113,7 @@ class Ranker:
         self._store = store
         self.candidates_left_out = 0
         self._logged = LoggedSets()
+        self._segment = segment
         self._taken = TakenVersions(model, n_features, feature_names)
         self._heard_s = float("-inf")
         self._taking = threading.Lock()
@@ -157,7 +156,7 @@ class Ranker:
             Before the first.
         """
         if self._served is None:
-            raise self._without()
+            raise self._snapshots.lack(self.awaited)
         return self._served.snapshot
 
     @property
@@ -189,7 +188,7 @@ class Ranker:
             self._look()
             self._look_at_decisions()
         if self._served is None:
-            raise self._without()
+            raise self._snapshots.lack(self.awaited)
 
     def refresh(self) -> bool:
         """Look for a newer snapshot; True if one was taken. Never raises for Redis."""
@@ -240,6 +239,7 @@ class Ranker:
         session: str | None = None,
         query_id: str | None = None,
         items: Sequence[str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
     ) -> Ranking:
         """Rank the candidates of one query.
 
@@ -262,17 +262,20 @@ class Ranker:
             list; without one that is the version which all others are served.
         query_id, items
             And ids of the candidates, by row: decisions need both, whatever the policy.
+        attributes
+            Those of the event, where a segment is part of the query.
 
         Raises
         ------
         NoSnapshot
             Before the first snapshot.
         ValueError
-            Where features do not fit the model, or decisions cannot be looked up.
+            Where features do not fit the model, decisions cannot be looked up, or a
+            segment is missing.
         """
         serving = self._taken.serving
         if serving is None:
-            raise self._without()
+            raise self._snapshots.lack(self.awaited)
         served, tag = serving.of(session)
         intervention, decided, rewrite = None, None, serving.decided
         if self._decisions is not None:
@@ -281,7 +284,8 @@ class Ranker:
             if rewrite is not None and not tag:
                 served = rewrite.default or served
                 intervention = rewrite.manifest.intervention
-                decided = rewrite.list_of(query_id, items)
+                query = query_of_list(query_id, attributes, self._segment)
+                decided = rewrite.list_of(query, items)
         return served.rank(
             features, cutoff=cutoff, policy=policy, seed=seed,
             multileaving=multileaving, session=session or "", canary=tag,
@@ -318,14 +322,15 @@ class Ranker:
         ------
         ValueError
             Where items and ranked documents differ in number, or the session is not
-            that of `rank`.
+            that of `rank`, or a segment is missing.
         """
         ranking.check_event(items, fields)
+        query = query_of_list(query_id, fields.get("attributes"), self._segment)
         if impression_id is None:
             impression_id = self.impression_id(secrets.token_hex(16), query_id)
         is_due = log_candidates or (
             ranking.raw is not None
-            and self._logged.is_due(query_id, items, ranking.features_hash, at_ms)
+            and self._logged.is_due(query, items, ranking.features_hash, at_ms)
         )
         named = {"impression_id": impression_id, "query_id": query_id, "at_ms": at_ms}
         event = ranking.event(named, items, fields, log_candidates=is_due)
@@ -374,13 +379,6 @@ class Ranker:
         self._is_cut_off = reason == "unavailable"
         if not self._is_cut_off:
             self._heard_s = time.monotonic()
-
-    def _without(self) -> NoSnapshot:
-        why = f"{self.awaited} does not answer" if self.awaited else "it has none"
-        return NoSnapshot(
-            f"model {self.model!r} must have a snapshot; {why}: start a worker with "
-            f"[models.{self.model}]"
-        )
 
     def _follow(self) -> None:
         while not self._stop.is_set():

@@ -19,6 +19,7 @@ from rankstream.configuration.cluster import (
 )
 from rankstream.configuration.counting import (
     ExcludeSettings,
+    IngestionSettings,
     LimitSettings,
     StatisticsSettings,
     TimeSettings,
@@ -50,6 +51,7 @@ __all__ = [
     "ExcludeSettings",
     "ExperimentSettings",
     "FormatSettings",
+    "IngestionSettings",
     "KafkaSettings",
     "LimitSettings",
     "MetricsSettings",
@@ -81,6 +83,7 @@ class Settings(Section, frozen=True):
     time: TimeSettings = TimeSettings()
     limits: LimitSettings = LimitSettings()
     statistics: StatisticsSettings = StatisticsSettings()
+    ingestion: IngestionSettings = IngestionSettings()
     exclude: ExcludeSettings = ExcludeSettings()
     delivery: DeliverySettings = DeliverySettings()
     metrics: MetricsSettings = MetricsSettings()

@@ -33,6 +33,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.exposures import unpack_exposures
 from rankstream.wire.input_events import Event
+from rankstream.wire.routing import SEGMENT_MARK
 from rankstream.wire.topics import CLICKS, EVENTS, MAX_RECORD_BYTES, QUERIES
 
 MAGIC = b"rankstream-log\x01\n"
@@ -117,7 +118,8 @@ def read_dump(path: Path) -> Iterator[tuple[int, bytes]]:
 def read_dumped_events(path: Path) -> Iterator[Event]:
     """The events of a dump of `events`, as ingestion would take them again.
 
-    Queries are normalised and candidates sorted already; clicks are as they came.
+    Queries are normalised and candidates sorted already; clicks are as they came. A
+    segment is left to the attributes that it came from: ingestion adds it again.
 
     Raises
     ------
@@ -147,7 +149,7 @@ def query_event(impression: Impression) -> bytes:
     rows = np.frombuffer(impression.shown, "<u2").tolist()
     event: dict[str, Any] = {
         "impression_id": impression.impression_id,
-        "query_id": impression.query_id,
+        "query_id": impression.query_id.partition(SEGMENT_MARK)[0],
         "at_ms": impression.at_ms,
         "model": impression.model,
         "version": impression.version,

@@ -67,6 +67,16 @@ class StatisticsSettings(Section, frozen=True):
         return CLICK, *sorted(set(self.actions.values()) - {CLICK})
 
 
+class IngestionSettings(Section, frozen=True):
+    """What ingestion makes of lists; it stands in the log.
+
+    `segment` names the attribute of query events that becomes part of the query; empty
+    where none does.
+    """
+
+    segment: str = ""
+
+
 class ExcludeSettings(Section, frozen=True):
     """Whose lists and clicks enter no sum and no learner; decided by ingestion.
 

@@ -12,12 +12,10 @@ from rankstream.wire.decision_shards import (
     shard_number,
 )
 from rankstream.wire.decisions import Manifest
-from rankstream.wire.routing import normalised_query, route_of_query
+from rankstream.wire.routing import hash_of_query
 
 
-@functools.lru_cache(maxsize=65_536)
-def _route_of(query_id: str) -> int:
-    return route_of_query(normalised_query(query_id))
+_hash_of = functools.lru_cache(maxsize=65_536)(hash_of_query)
 
 
 class Decided(NamedTuple):
@@ -31,17 +29,19 @@ class Decided(NamedTuple):
     shards: Sequence[DecisionShard]
     default: ServedModel | None
 
-    def list_of(self, query_id: str, items: Sequence[str]) -> TiedList | None:
+    def list_of(self, query: str, items: Sequence[str]) -> TiedList | None:
         """What is decided; None for another query, or another set of candidates.
 
         Parameters
         ----------
+        query
+            As statistics are kept by it; see `rankstream.wire.segments`.
         items : [n_documents]
             Ids of the candidates, in any order.
         """
-        route = _route_of(query_id)
-        shard = self.shards[shard_number(route)]
-        row = shard.first_rows.get(route)
+        named = _hash_of(query)
+        shard = self.shards[shard_number(named)]
+        row = shard.first_rows.get(named)
         if row is None:
             return None
         places = sorted(range(len(items)), key=items.__getitem__)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rankstream.wire.routing import normalised_query
-
 AGAIN_MS = 3_600_000
 """Features are logged again after so long: what was sent may not have arrived, and
 what has left the topic may be asked for again."""
@@ -27,19 +25,21 @@ class LoggedSets:
         self._lock = threading.Lock()
 
     def is_due(
-        self, query_id: str, items: Sequence[str], features_hash: bytes, at_ms: int
+        self, query: str, items: Sequence[str], features_hash: bytes, at_ms: int
     ) -> bool:
         """Whether features are to be logged now; if so, they count as logged.
 
         Parameters
         ----------
+        query
+            As features are kept by it; see `rankstream.wire.segments`.
         items
             The candidates, in any order.
         at_ms
             Of the list that they are logged with.
         """
         # Ids may have any character, so none of them can part them.
-        names = msgspec.msgpack.encode([normalised_query(query_id), *sorted(items)])
+        names = msgspec.msgpack.encode([query, *sorted(items)])
         name = hashlib.blake2b(names, digest_size=16, key=features_hash).digest()
         with self._lock:
             last_ms = self._at_ms.get(name)

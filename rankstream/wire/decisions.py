@@ -40,7 +40,7 @@ from rankstream.wire.envelope import (
     pointer_from,
     pointer_of,
 )
-from rankstream.wire.routing import route_of_query
+from rankstream.wire.routing import hash_of_query
 from rankstream.wire.schemas import SchemaRefused, check_schema, decoded
 from rankstream.wire.topics import DECISIONS
 
@@ -262,7 +262,7 @@ def entry_of(query: str, decision: Decision) -> Entry:
             f"got {len(decision.order)} of {items[:3]!r:.100} for {query!r:.100}"
         )
     body = pack_order(decision.order, decision.blocks)
-    return Entry(route_of_query(query), hash_of_items(items), body)
+    return Entry(hash_of_query(query), hash_of_items(items), body)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

@@ -110,6 +110,13 @@ class Code(StrEnum):
         "id holds no route",
         "send `query_id` with every event",
     )
+    SEGMENT = (
+        "segment",
+        VALIDATE,
+        "the attribute that `ingestion.segment` names is missing, is no text of 1 to "
+        "256 characters, or has no visible one",
+        "send it with every list, or take the setting out and replay the letters",
+    )
     POLICY = (
         "policy",
         VALIDATE,

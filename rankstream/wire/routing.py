@@ -13,6 +13,9 @@ import zlib
 ROUTE_MARK = "~"
 """Separates the unique part of an impression id from the route that it carries."""
 
+SEGMENT_MARK = "\x1f"
+"""Separates a normalised query from the segment in which it was asked, if any."""
+
 _ROUTE = re.compile(r"[0-9a-fA-F]{16}")
 
 
@@ -27,7 +30,15 @@ def normalised_query(query_id: str) -> str:
 
 
 def route_of_query(query_id: str) -> int:
-    """The 64-bit route of an already normalised query."""
+    """The 64-bit route of an already normalised query, the same in each segment.
+
+    So a click finds its list by the query alone.
+    """
+    return hash_of_query(query_id.partition(SEGMENT_MARK)[0])
+
+
+def hash_of_query(query_id: str) -> int:
+    """64 bits that tell normalised queries apart, and their segments."""
     digest = hashlib.blake2b(query_id.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 

@@ -10,7 +10,8 @@ from rankstream.wire.bounds import (
 )
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.refusal_codes import Code
-from streams.ingest.refusal import refuse
+from rankstream.wire.segments import query_of_list
+from streams.ingest.refusal import Refused, refuse
 
 
 def check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
@@ -32,10 +33,19 @@ def _check_length(name: str, value: str, most: int) -> None:
         )
 
 
-def query_of(query_id: str) -> str:
-    """The normalised query; empty if it holds nothing that can be seen."""
-    _check_length("query_id", query_id, MAX_QUERY_CHARACTERS)
-    return routing.normalised_query(query_id)
+def query_of(event: QueryEvent, segment: str) -> str:
+    """The normalised query, with its segment; empty if nothing of it can be seen.
+
+    Parameters
+    ----------
+    segment
+        The attribute that has it; empty where none is part of queries.
+    """
+    _check_length("query_id", event.query_id, MAX_QUERY_CHARACTERS)
+    try:
+        return query_of_list(event.query_id, event.attributes, segment)
+    except ValueError as error:
+        raise Refused(Code.SEGMENT, str(error)) from error
 
 
 def route_of_click(event: ClickEvent) -> int:

@@ -66,6 +66,7 @@ class Ingest:
             max_documents=settings.limits.documents,
             ahead_ms=time.ahead_ms,
             exclusion=self._exclusion,
+            segment=settings.ingestion.segment,
         )
         self._clock = SourceClock(
             disorder_ms=time.disorder_ms,

@@ -122,6 +122,8 @@ class EventValidator:
         How far an event's time may be ahead of that at which it was appended.
     exclusion
         Whose lists enter no sum; by default all do.
+    segment
+        The attribute of lists that is part of their query; by default none is.
     """
 
     def __init__(
@@ -130,9 +132,11 @@ class EventValidator:
         max_documents: int,
         ahead_ms: int,
         exclusion: Exclusion | None = None,
+        segment: str = "",
     ) -> None:
         self._max_documents = max_documents
         self._ahead_ms = ahead_ms
+        self._segment = segment
         self._exclusion = exclusion or Exclusion(ExcludeSettings())
         self._known_sets: dict[tuple[str, ...], CandidateSet] = {}
         self._n_known_items = 0
@@ -152,7 +156,7 @@ class EventValidator:
         check_id("model", event.model, may_be_empty=True)
         check_id("intervention", event.intervention or "", may_be_empty=True)
         check_canary(event.canary or "")
-        query = query_of(event.query_id)
+        query = query_of(event, self._segment)
         if not query:
             refuse(Code.NO_ROUTE, "query_id must hold a visible character")
         policy = _POLICY_NUMBER.get(event.policy)

@@ -34,7 +34,7 @@ from rankstream.wire.decisions import (
     place_of,
 )
 from rankstream.wire.envelope import LARGEST_NUMBER
-from rankstream.wire.routing import route_of_query
+from rankstream.wire.routing import hash_of_query
 from streams.redis_copies.unexpected_entries import UnexpectedEntries
 
 LONGEST_NUMBER = len(str(LARGEST_NUMBER))
@@ -265,7 +265,7 @@ class DecisionCopy:
     def _take_decision(
         self, key: bytes, named: DecisionKey, value: bytes | None
     ) -> None:
-        number = shard_number(route_of_query(named.query))
+        number = shard_number(hash_of_query(named.query))
         rule, entry = self._rules[named.name], None
         try:
             decision = None if value is None else decode_decision(value)

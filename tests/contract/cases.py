@@ -24,6 +24,15 @@ QUERIES = (
     "0",
 )
 
+SEGMENTS = (
+    ("red shoes", "NL"),
+    ("Red shoes", " nl "),
+    ("red", "shoes nl"),
+    ("red\x1fshoes", "nl"),  # the mark is white space in what clients send
+    ("red", "shoes\x1fnl"),
+    ("caf\u00e9", "cafe\u0301"),
+)
+
 UNITS: tuple[dict[str, Any], ...] = (
     {"impression_id": "f3a9", "session": "s81"},
     {"impression_id": "f3a9", "session": "s81", "user": "u1"},

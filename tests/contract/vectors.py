@@ -28,6 +28,7 @@ from rankstream.wire.routing import (
     route_of_query,
     routed_impression_id,
 )
+from rankstream.wire.segments import query_in_segment
 from streams.dead_letter import Origin
 from streams.ingest.identifiers import unit_of
 from streams.ingest.validation import EventValidator
@@ -36,6 +37,7 @@ from tests.contract.cases import (
     FEATURE_LISTS,
     NOW_MS,
     QUERIES,
+    SEGMENTS,
     SHARES,
     UNITS,
 )
@@ -67,6 +69,19 @@ def routing() -> list[Case]:
             }
         )
     return found
+
+
+def segments() -> list[Case]:
+    """Queries in segments: the form that is kept, and the route, which has none."""
+    return [
+        {
+            "query_id": query_id,
+            "segment": segment,
+            "query": (query := query_in_segment(query_id, segment)),
+            "route": f"{route_of_query(query):016x}",
+        }
+        for query_id, segment in SEGMENTS
+    ]
 
 
 def partitions() -> list[Case]:
@@ -231,6 +246,7 @@ def lists() -> list[Case]:
 
 FILES: dict[str, tuple[str, Callable[[], list[Case]]]] = {
     "routing": ("A query's normal form, its route, and ids that carry it.", routing),
+    "segments": ("A query with its segment, and the route of both.", segments),
     "partitions": (
         "CRC-32 of the key, else of the value, modulo partitions.",
         partitions,

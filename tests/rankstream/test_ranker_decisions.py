@@ -18,7 +18,8 @@ from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable
 from rankstream.wire.canary_snapshots import KnownCanary
 from rankstream.wire.decision_shards import N_SHARDS, hash_of_items, load_shard
 from rankstream.wire.decisions import Decision, place_of
-from rankstream.wire.events import LOGGED, QueryEvent
+from rankstream.wire.events import LOGGED, Impression, QueryEvent
+from rankstream.wire.segments import query_in_segment
 from streams.ingest.validation import EventValidator
 from tests.canary_factory import canary_record
 from tests.decision_factory import ITEMS, Written, decision, rewrite
@@ -415,3 +416,30 @@ def test_shards_of_the_rewrite_before_are_let_go() -> None:
     now = {*ranker._decisions._shards}  # type: ignore[union-attr]
     assert ranker.rewrite == 2
     assert before & now == {b""}
+
+
+def test_decisions_are_those_of_the_segment() -> None:
+    """Named as ingestion names it; without one it says so, as no event would count."""
+    named = query_in_segment("q", "NL")
+    held = Held(rewrite(1, {named: TIED}))
+    ranker = Ranker("m", store=held, decisions="rule", segment="country")
+    ranker.load()
+    served = {
+        country: [*rank(ranker, "Q", attributes={"country": country}).order]
+        for country in ("nl", "de")
+    }
+    assert served["nl"] == [*rank(following({"q": TIED})[0], "Q").order]
+    assert served["de"] == [*rank(following({})[0], "Q").order] != served["nl"]
+    for attributes in (None, {"country": 3}):
+        with pytest.raises(ValueError, match=r"ingestion\.segment"):
+            rank(ranker, attributes=attributes)
+    ranking = rank(ranker, attributes={"country": "nl"})
+    with pytest.raises(ValueError, match=r"ingestion\.segment"):
+        ranker.query_event(ranking, query_id="q", items=MIXED, at_ms=1)
+    raw = ranker.query_event(
+        ranking, query_id="q", items=MIXED, at_ms=1, attributes={"country": "nl"}
+    )
+    validator = EventValidator(max_documents=9, ahead_ms=0, segment="country")
+    impression = validator.query(raw, 5).event
+    assert isinstance(impression, Impression)
+    assert impression.query_id == named

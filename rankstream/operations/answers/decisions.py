@@ -22,7 +22,6 @@ from rankstream.wire.decisions import (
     decode_manifest,
     manifest_key,
 )
-from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import DECISIONS
 from streams.decisions.rewrite import withdrawn
 from streams.kafka.clients import Cluster
@@ -218,9 +217,11 @@ def withdraw(settings: Settings, name: str) -> int:
 
 
 def decided_sets(
-    settings: Settings, name: str, query: str | None = None
+    settings: Settings, name: str, wanted: str | None = None
 ) -> list[DecidedSet]:
     """What a rule says of all candidate sets, or of those of one query.
+
+    `wanted` is the query as statistics are kept by it; None for all.
 
     Those with an order of their own come first, by how much is sure to be gained; the
     others follow by how many lists judge them.
@@ -231,7 +232,6 @@ def decided_sets(
     DecisionError
         Where a record is another release's.
     """
-    wanted = None if query is None else normalised_query(query)
     values: dict[bytes, bytes] = {}
     for key, value in _records(settings):
         values.pop(key, None)

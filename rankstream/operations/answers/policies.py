@@ -16,6 +16,7 @@ from rankstream.wire.envelope import (
     pointer_of,
 )
 from rankstream.wire.routing import normalised_query
+from rankstream.wire.segments import query_in_segment
 from streams.estimation.question import LOGGED
 from streams.estimation.targets import (
     QueryRanking,
@@ -50,12 +51,27 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     temperature
         What scores are divided by; 1 where there are scores and it is not told. At 0
         the first item is always first, whatever its score.
+    segment
+        In which it is ranked, where `ingestion.segment` makes one part of queries.
     """
 
     query_id: str
     items: list[str]
     scores: list[float] | None = None
     temperature: float | None = None
+    segment: str | None = None
+
+    def query(self) -> str:
+        """As statistics are kept by it.
+
+        Raises
+        ------
+        ValueError
+            Where the segment is none.
+        """
+        if self.segment is None:
+            return normalised_query(self.query_id)
+        return query_in_segment(self.query_id, self.segment)
 
     def ranking(self) -> QueryRanking:
         """What the policy does with it.
@@ -101,13 +117,12 @@ def rankings_of(file: Path) -> dict[str, QueryRanking]:
                 continue
             try:
                 line = _decode(text)
-                ranking = line.ranking()
+                query, ranking = line.query(), line.ranking()
             except ValueError as error:
                 raise ValueError(
                     f"a ranking must be a line such as {FORM}; {error}; in line "
                     f"{number} of {file}"
                 ) from error
-            query = normalised_query(line.query_id)
             if query in found:
                 raise ValueError(
                     f"a query must be ranked once; {query!r:.100} is again in line "

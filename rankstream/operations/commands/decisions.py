@@ -14,6 +14,7 @@ from rankstream.operations.answers.decisions import (
     withdraw,
 )
 from rankstream.operations.commands import nothing, settings_of, tell, write_json
+from rankstream.operations.commands.options.query import add_query, query_asked
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, moment, plain
 from rankstream.settings import Settings
@@ -64,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     show = actions.add_parser("show", help="one query: order, evidence, what lacks")
     show.add_argument("rule")
-    show.add_argument("query", help="as events have it, in `query_id`")
+    add_query(show)
     withdrawing = actions.add_parser(
         "withdraw", help="end a rule that the settings have no more"
     )
@@ -149,7 +150,7 @@ def _row_of_set(each: DecidedSet) -> tuple[str, ...]:
 
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
-    found = decided_sets(settings, arguments.rule, arguments.query)
+    found = decided_sets(settings, arguments.rule, query_asked(arguments))
     if not found:
         return nothing(
             f"the rule {arguments.rule!r} says nothing of {arguments.query!r}: no list "

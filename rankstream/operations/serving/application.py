@@ -111,6 +111,7 @@ def parts_of(
             name,
             store=store,
             decisions=rules.get(name, ""),
+            segment=settings.ingestion.segment,
             **(
                 {"feature_names": model.feature_names}
                 if model.feature_names

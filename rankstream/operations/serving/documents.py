@@ -126,7 +126,9 @@ class Documents:
         self._ahead_ms = settings.time.ahead_ms
         self._sender = sender
         self._validator = EventValidator(
-            max_documents=settings.limits.documents, ahead_ms=settings.time.ahead_ms
+            max_documents=settings.limits.documents,
+            ahead_ms=settings.time.ahead_ms,
+            segment=settings.ingestion.segment,
         )
         self._adapters = {each.name: each for each in ADAPTERS}
         self._queries = Queries()

@@ -204,6 +204,7 @@ class Lists:
                 session=asked.session,
                 query_id=asked.query_id,
                 items=[item.id for item in asked.items],
+                attributes=asked.attributes,
             )
         except NoSnapshot as error:
             raise busy(str(error), code="no-snapshot") from error

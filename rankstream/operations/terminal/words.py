@@ -4,7 +4,11 @@ import datetime
 
 from rich.markup import escape
 
+from rankstream.wire.routing import SEGMENT_MARK
 from rankstream.wire.training import RunRecord
+
+SEGMENT_SYMBOL = "\u241f"
+"""What the mark of a segment, which cannot be seen, is printed as."""
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
@@ -47,11 +51,14 @@ def plain(text: str) -> str:
 def visible(text: str) -> str:
     r"""Text without control characters, for what is written as it is.
 
+    A segment stands behind its query and a symbol.
+
     Examples
     --------
-    >>> visible("[a\x1b[2J]")
-    '[a\\x1b[2J]'
+    >>> visible("[a\x1b[2J]"), visible("shoes\x1fnl")
+    ('[a\\x1b[2J]', 'shoes␟nl')
     """
+    text = text.replace(SEGMENT_MARK, SEGMENT_SYMBOL)
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

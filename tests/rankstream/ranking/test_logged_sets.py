@@ -6,10 +6,10 @@ HASH = b"12345678"
 
 
 def test_a_set_is_logged_once_an_hour_for_each_query_and_list() -> None:
-    """In any order of its items; the query is what the pipeline takes it for."""
+    """In any order of its items; the query is named as the pipeline does."""
     logged = LoggedSets()
-    assert logged.is_due("Red  Hat", ["a", "b"], HASH, 0)
-    assert not logged.is_due(" red hat", ["b", "a"], HASH, AGAIN_MS - 1)
+    assert logged.is_due("red hat", ["a", "b"], HASH, 0)
+    assert not logged.is_due("red hat", ["b", "a"], HASH, AGAIN_MS - 1)
     assert logged.is_due("red hat", ["a", "c"], HASH, 1)
     assert logged.is_due("coat", ["a", "b"], HASH, 1)
     assert logged.is_due("red hat", ["a", "b"], b"another!", 1)

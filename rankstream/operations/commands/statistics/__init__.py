@@ -18,6 +18,7 @@ from rankstream.operations.commands.options.curves import (
     add_estimator,
     whole_number,
 )
+from rankstream.operations.commands.options.query import add_query
 from rankstream.operations.commands.statistics.show import show
 from rankstream.operations.commands.statistics.tables import reward_labels, say
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Every item and rank of one query. Where several scopes counted "
         "it (docs/statistics.md), they are listed, and shown together.",
     )
-    show.add_argument("query")
+    add_query(show)
     show.add_argument(
         "--limit", type=whole_number, default=50, help="rows of each table"
     )

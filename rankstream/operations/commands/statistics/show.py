@@ -21,6 +21,7 @@ from rankstream.operations.answers.statistics import (
     together,
 )
 from rankstream.operations.commands import nothing
+from rankstream.operations.commands.options.query import query_asked
 from rankstream.operations.commands.statistics.tables import (
     SPARE_OF_RELEVANCE,
     SPARE_OF_SCOPES,
@@ -34,7 +35,6 @@ from rankstream.operations.commands.statistics.tables import (
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
 from rankstream.wire.nearest_name import nearest
-from rankstream.wire.routing import normalised_query
 from streams.statistics.keys import Counted, ScopeName
 
 MOST_NAMES = 10_000
@@ -44,7 +44,7 @@ MOST_NAMES = 10_000
 def show(source: CountedLog, arguments: argparse.Namespace) -> int:
     """Print one query; 1 where there is nothing to print, or no relevance."""
     statistics = source.statistics
-    query = normalised_query(arguments.query)
+    query = query_asked(arguments)
     scopes = statistics.scopes(query)
     left = left_label(statistics)
     n_headless = statistics.n_headless(query)

@@ -1,0 +1,29 @@
+"""Options that name a query, and the segment in which it was asked."""
+
+import argparse
+
+from rankstream.wire.routing import normalised_query
+from rankstream.wire.segments import query_in_segment
+
+
+def add_query(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("query", help="as events have it, in `query_id`")
+    parser.add_argument(
+        "--segment",
+        metavar="NAME",
+        help="in this one, where `ingestion.segment` makes it part of queries",
+    )
+
+
+def query_asked(arguments: argparse.Namespace) -> str:
+    """The query as statistics are kept by it.
+
+    Raises
+    ------
+    ValueError
+        Where the segment is none.
+    """
+    if arguments.segment is None:
+        return normalised_query(arguments.query)
+    return query_in_segment(arguments.query, arguments.segment)

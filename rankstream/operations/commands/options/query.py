@@ -6,9 +6,13 @@ from rankstream.wire.routing import normalised_query
 from rankstream.wire.segments import query_in_segment
 
 
-def add_query(parser: argparse.ArgumentParser) -> None:
+def add_query(parser: argparse.ArgumentParser, *, is_needed: bool = True) -> None:
     """Declare them."""
-    parser.add_argument("query", help="as events have it, in `query_id`")
+    parser.add_argument(
+        "query",
+        nargs=None if is_needed else "?",
+        help="as events have it, in `query_id`",
+    )
     parser.add_argument(
         "--segment",
         metavar="NAME",

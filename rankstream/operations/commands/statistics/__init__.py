@@ -19,6 +19,10 @@ from rankstream.operations.commands.options.curves import (
     whole_number,
 )
 from rankstream.operations.commands.options.query import add_query
+from rankstream.operations.commands.statistics.actions import (
+    add_options,
+    show_actions,
+)
 from rankstream.operations.commands.statistics.show import show
 from rankstream.operations.commands.statistics.tables import reward_labels, say
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
@@ -33,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream statistics list --limit 20\n"
         "  rankstream statistics show 'running shoes'\n"
         "  rankstream statistics show 'running shoes' --intervention v2 --by-scope\n"
+        "  rankstream statistics actions shoes --segment NL\n"
         "  rankstream statistics export counts.parquet --local run/\n"
         "  rankstream statistics convert --dry-run      after an upgrade, see "
         "docs/upgrading.md\n\n"
@@ -73,6 +78,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.add_argument(
         "--limit", type=whole_number, default=50, help="how many queries"
     )
+    earning = actions.add_parser(
+        "actions",
+        help="what each action of a context earns, of lists of one item",
+        description="What each action of a context earns: a list of one item is an "
+        "action, a query with its candidates the context, a click the reward "
+        "(docs/decisions.md).",
+    )
+    add_query(earning, is_needed=False)
+    add_options(earning)
     writing = actions.add_parser(
         "export",
         help="write Parquet, one row per counter",
@@ -99,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default="the newest of --curve",
         )
         add_estimator(action, of="relevance")
-    for action in (show, listing, writing, converting):
+    for action in (show, listing, earning, writing, converting):
         action.add_argument(
             "--local",
             type=Path,
@@ -123,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = source_of(settings, arguments.local)
     if arguments.action == "list":
         return _list(source.statistics, arguments.limit)
-    return (_export if arguments.action == "export" else show)(source, arguments)
+    return _ANSWERS[arguments.action](source, arguments)
 
 
 def _export(source: CountedLog, arguments: argparse.Namespace) -> int:
@@ -188,6 +202,9 @@ def _missing(statistics: Statistics, n_impressions: int) -> str:
         "interaction that was counted",
         "interactions that were counted",
     )
+
+
+_ANSWERS = {"actions": show_actions, "export": _export, "show": show}
 
 
 def _label_of_none(statistics: Statistics) -> str:

@@ -1,6 +1,7 @@
 """`rankstream statistics` on what lies in the topic."""
 
 import argparse
+import json
 import os
 from collections import Counter
 
@@ -398,3 +399,28 @@ def test_exposures_of_converted_scopes_are_not_exported(run, records, tmp_path):
     assert hats == {"a": 0.5, "b": 0.5}
     rows = pq.read_table(tmp_path / "out.rows.parquet").to_pylist()
     assert {row["query"] for row in rows} == {"hats"}
+
+
+def test_actions_are_lists_of_one_item(run):
+    """With what could not show them, and what was left out."""
+    status, told = run("actions", "hats", "--json")
+    assert status == 0
+    found = {one["action"]: one for one in json.loads(told.out)["actions"]}
+    assert {name: one["estimate"] for name, one in found.items()} == {
+        "a": 2.0, "b": 0.0, "c": None,
+    }  # fmt: skip
+    assert [found[x]["lists"] for x in ITEMS] == [1, 1, 0]
+    assert [found[x]["elsewhere"] for x in ITEMS] == [0, 0, 1]
+    status, told = run("actions", "--limit", "2", "--bound", "one-look")
+    assert (status, "the first 2" in told.out) == (0, True)
+    assert "30 lists left out, lists of several items" in told.err
+    assert "1 list left out, of unknown policies" in told.err
+
+
+def test_a_context_is_a_query_in_its_segment(run):
+    """One that nobody asked has no action; neither has a segment without a name."""
+    status, told = run("actions", "hats", "--segment", "NL")
+    assert (status, told.out) == (1, "")
+    assert "no closed list of one item" in told.err
+    with pytest.raises(ValueError, match="a visible character"):
+        run("actions", "hats", "--segment", " ")

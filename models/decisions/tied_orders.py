@@ -61,11 +61,20 @@ def tied_orders(scores: Floats, starts: Integers) -> TiedOrders:
     ([1, 0, 2], [1, 2])
     """
     falling = np.where(np.isnan(scores), np.inf, -scores)
-    return TiedOrders(starts, *_sorted(falling, starts))
+    return TiedOrders(starts, *order_with_ties(falling, starts))
 
 
 @compiled
-def _sorted(falling: Floats, starts: Integers) -> tuple[Integers, Integers]:
+def order_with_ties(falling: Floats, starts: Integers) -> tuple[Integers, Integers]:
+    """Items and firsts of `TiedOrders`, by rising numbers.
+
+    Parameters
+    ----------
+    falling : [n_places]
+        Of items, set after set; equal ones are tied, and what has most comes last.
+    starts : [n_sets + 1]
+        Where sets begin.
+    """
     items = np.empty(len(falling), np.int64)
     firsts = np.empty(len(falling), np.int64)
     for number in range(len(starts) - 1):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from models.interleaving.simulated import NAMES
-from rankstream.lab.reproduction import multileaving
+from rankstream.lab.reproduction import bandits, multileaving
 from rankstream.lab.reproduction.engine import Study, reproduce
 from rankstream.lab.reproduction.genspec.plan import TABLE as GENSPEC
 from rankstream.lab.reproduction.genspec.report import GenspecStudy
@@ -43,7 +43,7 @@ STUDIES: dict[str, type[Study[Any]]] = {
 
 TABLES = (
     LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, TOP_K, LOSSES,
-    INTERVENTIONS, GENSPEC,
+    INTERVENTIONS, GENSPEC, bandits.TABLE,
 )  # fmt: skip
 
 LEARNERS = sorted({*BASELINES, *SCORING_ALL, *(learner for learner, _ in LONG_RUNS)})
@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   losses        losses and their selection, by clicks (chapter 7)
   interventions estimators by interventions, beside online learners (chapter 10)
   genspec       who is served for which query, by bounds (chapter 8)
+  bandits       regret of bandits of one query, and of looking late; needs no folder
 
 examples:
   rankstream reproduce MQ2008 --published
@@ -70,6 +71,7 @@ examples:
   rankstream reproduce MQ2008 --table top-k --shown 2 5 --clicks 10000 1000000
   rankstream reproduce MQ2008 --table interventions --parts sharp --runs 2
   rankstream reproduce MQ2008 --table genspec --runs 2
+  rankstream reproduce --table bandits
 
 Chapters are those of Oosterhuis (2020). The output folder keeps finished runs,
 and they are not run again. So you may stop at any time: the same command
@@ -77,6 +79,7 @@ continues. A larger --runs adds runs."""
     parser.add_argument(
         "data",
         type=Path,
+        nargs="?",
         help="LETOR folder: Fold1 .. Fold5, or files with a folds.json",
     )
     parser.add_argument("--table", choices=TABLES, default=LEARNERS_TABLE)
@@ -92,7 +95,7 @@ continues. A larger --runs adds runs."""
         type=int,
         help=f"how many of each fold (default: {Study.n_runs}; top-k, losses "
         f"{TopKStudy.n_runs}; interventions {InterventionStudy.n_runs}; genspec "
-        f"{GenspecStudy.n_runs})",
+        f"{GenspecStudy.n_runs}; bandits {bandits.N_RUNS} in all)",
     )
     parser.add_argument(
         "--folds", type=int, help="only the first folds, so many (default: all)"
@@ -188,6 +191,13 @@ def _add_top_k(group: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, then print and write all there is."""
+    if arguments.table == bandits.TABLE:
+        return bandits.run(arguments)
+    if arguments.data is None:
+        raise ValueError(
+            f"the table {arguments.table} must have a LETOR folder; got none: name it "
+            "before --table"
+        )
     if arguments.table != MULTILEAVING:
         return reproduce(STUDIES[arguments.table](arguments))
     if arguments.runs is None:

@@ -14,7 +14,6 @@ from rankstream.wire.decision_shards import (
 from rankstream.wire.decisions import Manifest
 from rankstream.wire.routing import hash_of_query
 
-
 _hash_of = functools.lru_cache(maxsize=65_536)(hash_of_query)
 
 

@@ -302,6 +302,11 @@ def test_a_set_that_a_policy_says_nothing_of_is_not_decided_for_itself():
     assert found.chosen.tolist() == [GENERAL, SPECIALISED, SPECIALISED]
     assert found.is_decided().tolist() == [False, True, True]
     assert found.over_general.differences.interactions()[0] == 0
+    # Where the logging policy has no order, none can be served, whatever the rule says.
+    silent = logging._replace(weights=np.where(np.isnan(weights), np.nan, 0.0))
+    found = decide(evidence, policy, silent, always, Rule.PRINTED)
+    assert found.chosen.tolist() == [LOGGING, SPECIALISED, SPECIALISED]
+    assert found.is_decided().tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -70,6 +70,9 @@ def test_what_was_never_shown_may_be_as_good_as_anything() -> None:
     assert upper_index(none, none, EXAMINATION, 0.0) == 1.0
     shows = np.array([9, 0, 0])
     assert upper_index(shows, shows, EXAMINATION, 0.0) == 1.0
+    # Rank 2 speaks for .9, and rank 1, where all were clicked, for more than that.
+    clicks, shows = np.array([20, 45, 0]), np.array([20, 100, 0])
+    assert upper_index(clicks, shows, EXAMINATION, 0.0) == 1.0
     many = np.array([10**7, 10**7, 10**7])
     assert 0.0 < upper_index(none, many, EXAMINATION, budget(3 * 10**7)) < 1e-5
 

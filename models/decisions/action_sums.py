@@ -44,7 +44,12 @@ class ActionSums(NamedTuple):
     longer: Integers
 
     def by_action(self, column: Floats | Integers) -> Floats:
-        """A column of the sums, added up. [n_actions]."""
+        """A column of the sums, added up. [n_actions].
+
+        Parameters
+        ----------
+        column : [n_rows]
+        """
         n_actions = len(self.unsupported)
         owners = np.repeat(np.arange(n_actions), np.diff(self.starts))
         return np.bincount(owners, column, n_actions).astype(np.float64)

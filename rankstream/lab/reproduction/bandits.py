@@ -131,7 +131,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def growth_of(mean: Floats) -> float:
-    """How many times as much it is after the last lists as at the point before."""
+    """How many times as much it is after the last lists as at the point before.
+
+    Parameters
+    ----------
+    mean : [n_points]
+        Regret, a mean over runs.
+    """
     return float(mean[-1] / mean[-2])
 
 

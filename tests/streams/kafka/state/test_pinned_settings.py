@@ -38,6 +38,7 @@ AFTER = Settings(time=TimeSettings(keep_ms=600_000))
 FREE = {
     "time.ahead_ms",  # what ingest accepts and when it calls a source idle is
     "time.idle_ms",  # written into the log, and nothing decides it again
+    "ingestion.segment",
     "limits.documents",
     "exclude.users",
     "exclude.lists_per_minute",

@@ -7,8 +7,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from deploy.local_server import LocalServer
 from deploy.process import ServerProcess, answers
+from tests.session.broker_classes import SHORT_LIVED, archive, java_options
 from tests.session.cases import n_cases
 from tests.session.durations import Durations, Kept, above, kept, quicker
 from tests.session.scheduling import next_unit
@@ -142,6 +145,18 @@ def test_one_server_serves_all_who_ask_for_it(tmp_path: Path) -> None:
     assert not answers(port)
     with shared_port(tmp_path / "it", Listening) as another:
         assert answers(another)
+
+
+def test_brokers_map_their_classes_where_they_were_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java that is told of a file that is not there maps not even its own."""
+    monkeypatch.setenv("RANKSTREAM_CACHE", str(tmp_path))
+    assert java_options() == SHORT_LIVED
+    (tmp_path / "libs").mkdir()
+    archive().touch()
+    assert java_options() == f"{SHORT_LIVED} -XX:SharedArchiveFile={archive()}"
+    assert archive().parent == tmp_path / "libs"
 
 
 def test_chosen_cases_are_fewer() -> None:

@@ -1,0 +1,1 @@
+"""Which lists to show so that a difference in clicks is soon known: LogOpt."""

@@ -20,7 +20,7 @@ WIDEST_SPREAD = 700.0
 
 
 @compiled
-def add_drawn_pairs(
+def add_drawn_pairs(  # noqa: PLR0913  a kernel takes plain arrays
     scores: Floats,
     weights: Floats,
     examination: Floats,
@@ -89,4 +89,4 @@ def add_pairs_of(
             masses, weights, adds, follows, rows, left, mean_weights, gradient
         )
     slopes += gradient / n_lists
-    return pairs / n_lists
+    return float(pairs / n_lists)

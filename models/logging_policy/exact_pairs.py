@@ -84,7 +84,7 @@ def _fill_next(scores: Floats, members: int, nexts: Floats) -> None:
 
 
 @compiled
-def _go_back(
+def _go_back(  # noqa: PLR0913  a kernel takes plain arrays
     nexts: Floats,
     weights: Floats,
     theta: float,

@@ -80,14 +80,13 @@ def add_gradient_of(  # noqa: PLR0913  a kernel takes plain arrays
     for i in range(n_lists):
         errors[i] = difference
         for x in range(k):
-            if clicks[i, x]:
-                errors[i] -= differences[lists[i, x]] / propensities[lists[i, x]]
-        for x in range(k):
-            if clicks[i, x]:
-                d = lists[i, x]
-                ratio = differences[d] / propensities[d] ** 2
-                by_list[i, x] = 2.0 * errors[i] * ratio
-                total[d] += by_list[i, x]
+            ratio = differences[lists[i, x]] / propensities[lists[i, x]]
+            errors[i] -= ratio if clicks[i, x] else 0.0
+        for place in np.flatnonzero(clicks[i]):
+            d = lists[i, place]
+            ratio = differences[d] / propensities[d] ** 2
+            by_list[i, place] = 2.0 * errors[i] * ratio
+            total[d] += by_list[i, place]
     masses, gradient = np.empty(n), np.zeros(n)
     fill_exponentials(scores, scores.max(), masses)
     left, means, follows = np.empty(k), np.empty(k), np.empty(k)

@@ -4,8 +4,10 @@ An estimate of one list is x, the sum over clicks of lambda / rho. Its expectati
 the same for all policies that can show what matters. So the policy of least variance
 is that of the least
 
-    E[x^2] = sum over items of  zeta lambda^2 / rho                         (items)
-           + sum over pairs of  a a' E[theta theta']  with a = zeta lambda / rho   (pairs)
+    E[x^2] = items + pairs
+    items = sum over items of  zeta lambda^2 / rho
+    pairs = sum over two different items of  a a' E[theta theta']
+    a = zeta lambda / rho
 
 as clicks on one list are independent given the list. Propensities rho of a
 Plackett-Luce policy and their gradient are exact, so the items' part is; the pairs'

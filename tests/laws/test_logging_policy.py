@@ -148,6 +148,20 @@ def test_the_sampled_gradient_is_the_exact_one_in_expectation(
     assert total == pytest.approx(second_moment(scores, query).gradient, rel=1e-8)
 
 
+def test_lists_without_clicks_count_by_the_known_difference() -> None:
+    """Each as it comes more often, by the square of its error."""
+    query, scores = query_of(3, 2, np.random.default_rng(7)), np.array([0.0, 1.0, 0.5])
+    every = list(lists_of(scores, 2))[:4]
+    found = np.zeros(3)
+    add_gradient_of(
+        scores, query.differences, query.examination, 0.3, np.full(3, 0.5),
+        np.stack([each.rows for each in every]), np.zeros((4, 2), bool), found,
+    )  # fmt: skip
+
+    expected = 0.3**2 * np.mean([each.slopes for each in every], axis=0)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("spread", [0.1, 1.0, 5.0, 20.0, 50.0, 100.0])
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (5, 3), (6, 4)])
 def test_the_gradient_of_propensities_is_that_of_all_lists(

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "evaluation": "inference of multileaving, against numpy; its fold",
     "curves": "curves of bias from sums of clicks, against raw sessions",
     "statistics": "statistics into columns, against cell after cell; memory",
+    "logging-policy": "a step of LogOpt, against drawn clicks at equal variance",
     "decisions": "statistics of many queries as evidence, and their decisions",
     "training": "rankers from sums of clicks, against numpy query by query; losses",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",
@@ -35,6 +36,7 @@ BENCHMARKS = {
 """Name and one line of each benchmark; its module has the same name, but for some."""
 
 MEASURES = {
+    "logging-policy": ("logging_policy", "measure"),
     "pdgd": ("learners", "measure_pdgd"),
     "serve": ("serve.rates", "measure"),
     "pipeline": ("pipeline.measure", "measure"),
@@ -50,6 +52,7 @@ ON_ONE_CORE = {
     "evaluation",
     "curves",
     "statistics",
+    "logging-policy",
     "decisions",
     "training",
 }
@@ -81,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "benchmarks:\n" + "\n".join(
-        f"  {name:13} {line}" for name, line in BENCHMARKS.items()
+        f"  {name:14} {line}" for name, line in BENCHMARKS.items()
     )
     parser.epilog += f"\n\nfigures of pipeline:\n{figure_lines()}\n\n{EXAMPLES}"
     parser.add_argument("name", choices=sorted(BENCHMARKS), help="which benchmark")

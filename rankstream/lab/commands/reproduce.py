@@ -14,6 +14,8 @@ from rankstream.lab.reproduction.interventions.plan import PARTS
 from rankstream.lab.reproduction.interventions.plan import TABLE as INTERVENTIONS
 from rankstream.lab.reproduction.interventions.report import InterventionStudy
 from rankstream.lab.reproduction.literature import DATA_SETS
+from rankstream.lab.reproduction.logopt.plan import TABLE as LOGOPT
+from rankstream.lab.reproduction.logopt.report import LogOptStudy
 from rankstream.lab.reproduction.online.plan import (
     BASELINES,
     CANDIDATES_TABLE,
@@ -38,12 +40,13 @@ STUDIES: dict[str, type[Study[Any]]] = {
     LOSSES: LossStudy,
     INTERVENTIONS: InterventionStudy,
     GENSPEC: GenspecStudy,
+    LOGOPT: LogOptStudy,
 }
 """What makes each table; that of multileaving draws nothing."""
 
 TABLES = (
     LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, TOP_K, LOSSES,
-    INTERVENTIONS, GENSPEC, bandits.TABLE,
+    INTERVENTIONS, GENSPEC, LOGOPT, bandits.TABLE,
 )  # fmt: skip
 
 LEARNERS = sorted({*BASELINES, *SCORING_ALL, *(learner for learner, _ in LONG_RUNS)})
@@ -62,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   losses        losses and their selection, by clicks (chapter 7)
   interventions estimators by interventions, beside online learners (chapter 10)
   genspec       who is served for which query, by bounds (chapter 8)
+  logopt        which lists to log for a comparison of two rankers (chapter 9)
   bandits       regret of bandits of one query, and of looking late; needs no folder
 
 examples:
@@ -71,6 +75,7 @@ examples:
   rankstream reproduce MQ2008 --table top-k --shown 2 5 --clicks 10000 1000000
   rankstream reproduce MQ2008 --table interventions --parts sharp --runs 2
   rankstream reproduce MQ2008 --table genspec --runs 2
+  rankstream reproduce MQ2008 --table logopt --runs 2
   rankstream reproduce --table bandits
 
 Chapters are those of Oosterhuis (2020). The output folder keeps finished runs,
@@ -95,7 +100,8 @@ continues. A larger --runs adds runs."""
         type=int,
         help=f"how many of each fold (default: {Study.n_runs}; top-k, losses "
         f"{TopKStudy.n_runs}; interventions {InterventionStudy.n_runs}; genspec "
-        f"{GenspecStudy.n_runs}; bandits {bandits.N_RUNS} in all)",
+        f"{GenspecStudy.n_runs}; logopt {LogOptStudy.n_runs} of close pairs, and as "
+        f"many others; bandits {bandits.N_RUNS} in all)",
     )
     parser.add_argument(
         "--folds", type=int, help="only the first folds, so many (default: all)"
@@ -103,7 +109,8 @@ continues. A larger --runs adds runs."""
     parser.add_argument(
         "--impressions",
         type=int,
-        help="how many in each run; genspec: of each training query",
+        help="how many in each run; genspec: of each training query; logopt: queries "
+        "issued",
     )
     parser.add_argument(
         "--users", nargs="+", help="only these", metavar="NAME", default=None

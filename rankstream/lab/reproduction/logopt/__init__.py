@@ -1,0 +1,1 @@
+"""Which lists to log for a comparison of two rankers, as in chapter 9."""

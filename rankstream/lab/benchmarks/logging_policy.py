@@ -38,7 +38,7 @@ def planted_query(rng: np.random.Generator) -> ComparedQuery:
     """Two rankings that agree about most, and relevance of all grades."""
     one = rng.permutation(N_ITEMS)
     other = one[np.argsort(np.arange(N_ITEMS) + 3.0 * rng.normal(size=N_ITEMS))]
-    relevance = 0.1 + 0.225 * rng.integers(0, 5, N_ITEMS)
+    relevance = 0.1 + 0.225 * rng.integers(0, 5, N_ITEMS).astype(np.float64)
     theta = 1.0 / np.arange(1.0, LENGTH + 1.0)
     return compared_query(np.stack([one, other]), relevance, theta)
 

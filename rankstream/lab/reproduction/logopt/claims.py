@@ -75,22 +75,21 @@ class Median(NamedTuple):
 
 
 def median_of(values: Floats) -> Median:
-    """The median and its error, of which two are the usual interval of ranks.
+    """The median, and the error of which two are its interval of 95 % by ranks.
 
-    `values` [n]; of fewer than six there is no such interval, and the error is NaN.
+    `values` [n]; of fewer than eight there is no such interval, and the error is NaN.
 
     References
     ----------
     David & Nagaraja (Order Statistics, 2003), section 7.1.
     """
     ordered, n = np.sort(values), len(values)
-    half = math.sqrt(n)  # of ranks: two deviations of a binomial of n and 1 / 2
-    low, high = math.floor(0.5 * (n - half)), math.ceil(0.5 * (n + half))
-    if n < 6 or low < 1:
-        return Median(float(np.median(values)) if n else math.nan, math.nan)
-    return Median(
-        float(np.median(values)), float(ordered[high - 1] - ordered[low - 1]) / 4.0
-    )
+    value = float(np.median(values)) if n else math.nan
+    # As many are below it as coins show heads: two deviations are the root of n.
+    low = math.floor(0.5 * n - math.sqrt(n))
+    if low < 1:
+        return Median(value, math.nan)
+    return Median(value, float(ordered[n - 1 - low] - ordered[low]) / 4.0)
 
 
 def claims_of(pairs: Pairs) -> list[Claim]:

@@ -13,6 +13,7 @@ from rankstream.lab.reproduction.data import SPLITS
 from rankstream.lab.reproduction.engine import Finished, Job, Output, Setup, Study
 from rankstream.lab.reproduction.figures import claim_row, claims_table, write_csv
 from rankstream.lab.reproduction.logopt.claims import Pairs, claims_of, median_of
+from rankstream.lab.reproduction.logopt.pairs import scene_of
 from rankstream.lab.reproduction.logopt.plan import (
     AWARE,
     CLOSE,
@@ -70,7 +71,8 @@ class LogOptStudy(Study[Cell]):
     def setup(self, place: Path, largest_label: int) -> Setup:
         """Grades are spread over 0 to 4 by the largest label."""
         how, seed = self.arguments.normalisation, self.arguments.seed
-        return Setup(place, how, largest_label, seed, digest=settings_digest())
+        self._setup = Setup(place, how, largest_label, seed, digest=settings_digest())
+        return self._setup
 
     def cells(self, setup: Setup, n_folds: int) -> list[Cell]:
         """Close pairs, and others."""
@@ -96,6 +98,19 @@ class LogOptStudy(Study[Cell]):
             for figure, of in ((BINARY, some.binary), (ABSOLUTE, some.absolute)):
                 heading = f"{output.name}, pairs {name}: {figure}"
                 output.console.print(_means_table(heading, some, of))
+        rates = {
+            fold: scene_of(self._setup, fold).click_rates()
+            for fold in range(1, found.n_folds + 1)
+        }
+        write_csv(
+            output.out / f"{TABLE}-rates.csv",
+            [
+                {"fold": fold, "ranker": number, "clicks_per_list": f"{rate:.6f}"}
+                for fold, some in rates.items()
+                for number, rate in enumerate(some.tolist(), 1)
+            ],
+        )
+        output.console.print(_rates_table(rates, f"{output.name}: rankers"))
         output.console.print(_ends_table(pairs, f"{output.name}: wrong in the end"))
         _draw(pairs, each, output)
         claims = claims_of(pairs)
@@ -197,6 +212,17 @@ def _ends_table(pairs: Pairs, title: str) -> Table:
         name = f"{low:g} to {high:g}" if np.isfinite(high) else f"over {low:g}"
         table.add_row(name, *told, str(int(inside.sum())))
         low = high
+    return table
+
+
+def _rates_table(rates: dict[int, Floats], title: str) -> Table:
+    """Clicks per list of the rankers of each fold."""
+    table = Table(title=title, title_justify="left", caption="clicks per list")
+    for heading in ("fold", "least", "25 %", "50 %", "75 %", "most", "deviation"):
+        table.add_column(heading, justify="right")
+    for fold, some in rates.items():
+        told = [*np.quantile(some, (0.0, 0.25, 0.5, 0.75, 1.0)), some.std(ddof=1)]
+        table.add_row(str(fold), *(f"{each:.4f}" for each in told))
     return table
 
 

@@ -10,7 +10,7 @@ import pytest
 from rankstream.lab.reproduction.data import prepare
 from rankstream.lab.reproduction.engine import Job, Setup, finished_runs
 from rankstream.lab.reproduction.logopt.claims import Pairs, claims_of, median_of
-from rankstream.lab.reproduction.logopt.pairs import pair_of, scene_of
+from rankstream.lab.reproduction.logopt.pairs import N_RANKERS, pair_of, scene_of
 from rankstream.lab.reproduction.logopt.plan import (
     AWARE,
     CLOSE,
@@ -101,6 +101,9 @@ def test_a_table_goes_on_where_it_stopped(
     assert {row["n_pairs"] for row in rows} == {"4"}
     drawn = {path.name for path in out.glob("*.svg")}
     assert drawn == {"logopt-squared.svg", "logopt-binary.svg"}
+    rates = list(csv.DictReader((out / "logopt-rates.csv").open()))
+    assert [int(row["ranker"]) for row in rates] == list(range(1, N_RANKERS + 1))
+    assert 0.0 < float(rates[0]["clicks_per_list"]) < 3.0
     with (out / "logopt-claims.csv").open() as file:
         assert {row["holds"] for row in csv.DictReader(file)} <= {
             "True",

@@ -57,7 +57,15 @@ def add_pairs_of(
     slopes: Floats,
     by_weight: Floats,
 ) -> float:
-    """The same, of lists that were drawn by these scores; `lists` [n_lists, k]."""
+    """The same, of lists that were drawn by these scores.
+
+    Parameters
+    ----------
+    scores, weights, slopes, by_weight : [n]
+    examination : [k]
+    lists : [n_lists, k]
+        Two at least.
+    """
     n_lists, k = lists.shape
     # Of each list what the ranks below each rank add, then of all.
     below, means = np.zeros((n_lists, k)), np.zeros(k)

@@ -153,7 +153,13 @@ def policy_scores(
 ) -> Floats:
     """Log scores of all items under the policy of a network, [n_items].
 
-    Arrays are as in `trained_policy`.
+    Parameters
+    ----------
+    parameters : [n_parameters]
+    features : [n_items, n_features]
+        See `models.logging_policy.policy_features`.
+    floor
+        Least P(looked at) of an item that matters.
 
     Raises
     ------

@@ -73,7 +73,15 @@ def add_gradient_of(  # noqa: PLR0913  a kernel takes plain arrays
     clicks: Flags,
     slopes: Floats,
 ) -> None:
-    """The same of lists and clicks that were drawn; both [n_lists, k]."""
+    """The same of lists and clicks that were drawn.
+
+    Parameters
+    ----------
+    scores, differences, propensities, slopes : [n]
+    examination : [k]
+    lists, clicks : [n_lists, k]
+        Two at least.
+    """
     n_lists, k = lists.shape
     n = scores.shape[0]
     errors, by_list, total = np.empty(n_lists), np.zeros((n_lists, k)), np.zeros(n)

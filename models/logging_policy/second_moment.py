@@ -124,7 +124,16 @@ def add_second_moment(  # noqa: PLR0913  a kernel takes plain arrays
     """Add the gradient by scores, and fill propensities; gives items and pairs.
 
     Where something that matters can never be looked at, both are infinite, and nothing
-    is added. Arrays are those of `second_moment`; `order` [n] is scratch.
+    is added.
+
+    Parameters
+    ----------
+    scores, relevance, differences, slopes, propensities : [n]
+        As in `second_moment`.
+    examination : [k]
+        With k <= n.
+    order : [at least n]
+        Scratch.
     """
     n = scores.shape[0]
     fill_weights(scores, examination, order, propensities)

@@ -46,12 +46,12 @@ def planted_query(rng: np.random.Generator) -> ComparedQuery:
 def exact_first(
     scores: Floats, query: ComparedQuery, rng: np.random.Generator
 ) -> Floats:
-    """Ours, [N_ITEMS]."""
+    """Ours, [N_ITEMS]; `scores` [N_ITEMS]."""
     return second_moment(scores, query, n_lists=N_LISTS, rng=rng).gradient
 
 
 def all_drawn(scores: Floats, query: ComparedQuery, rng: np.random.Generator) -> Floats:
-    """The rival, [N_ITEMS]."""
+    """The rival, [N_ITEMS]; `scores` [N_ITEMS]."""
     slopes, looked = np.zeros(N_ITEMS), np.empty(N_ITEMS)
     fill_weights(scores, query.examination, np.empty(N_ITEMS, np.int64), looked)
     add_sampled_gradient(

@@ -74,6 +74,10 @@ def of_lists(
     ----------
     looked : [n_lists, n_items]
         P(looked at) in each.
+    relevance : [n_items]
+        P(click | looked at).
+    offsets : [n_queries + 1]
+        Of items.
     weights : [n_lists, n_items] or [n_items]
         What a click is worth.
     """
@@ -94,7 +98,17 @@ def of_policy(
     *,
     rng: np.random.Generator,
 ) -> Moments:
-    """Where lists are drawn by Plackett-Luce; scores and weights [n_items]."""
+    """Where lists are drawn by Plackett-Luce.
+
+    Parameters
+    ----------
+    scores, relevance, weights : [n_items]
+        Log scores, P(click | looked at), and what a click is worth.
+    offsets : [n_queries + 1]
+        Of items.
+    examination : [n_ranks]
+        P(looked at | rank).
+    """
     mean, square = _sums(scores, relevance, weights, offsets, examination, N_LISTS, rng)
     n_queries = len(offsets) - 1
     return Moments(mean / n_queries, square / n_queries)
@@ -136,7 +150,15 @@ def _sums(  # noqa: PLR0913  a kernel takes plain arrays
 def fill_propensities(
     scores: Floats, offsets: Integers, examination: Floats, looked: Floats
 ) -> None:
-    """P(looked at) under a policy; `scores` and `looked` [n_items]."""
+    """Fill P(looked at) under a policy.
+
+    Parameters
+    ----------
+    scores, looked : [n_items]
+    offsets : [n_queries + 1]
+        Of items.
+    examination : [n_ranks]
+    """
     for query in range(offsets.shape[0] - 1):
         begin, end = offsets[query], offsets[query + 1]
         order = np.empty(end - begin, np.int64)

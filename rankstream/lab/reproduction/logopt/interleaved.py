@@ -55,10 +55,12 @@ def preference_of(
 
     Parameters
     ----------
-    rankings
-        Of each query, [2, n].
-    relevance
-        Of each query, [n].
+    rankings : [2, n]
+        Of each query.
+    relevance : [n]
+        Of each query.
+    examination : [n_ranks]
+        P(looked at | rank).
     """
     found = np.array(
         [

@@ -19,7 +19,10 @@ LEAST_THETA = 0.01
 class Counts(NamedTuple):
     """Lists that showed an item at a rank, and those on which it was clicked there.
 
-    Both [n_items, n_ranks], and grow.
+    Parameters
+    ----------
+    shown, clicked : [n_items, n_ranks]
+        They grow.
     """
 
     shown: Floats
@@ -60,12 +63,15 @@ def add_clicks(  # noqa: PLR0913  a kernel takes plain arrays
     clicked: Floats,
     rng: np.random.Generator,
 ) -> None:
-    """Count lists and clicks of any queries; arrays are those of a policy and `Counts`.
+    """Count lists that a policy draws for any queries, and clicks on them.
 
     Parameters
     ----------
     scores, relevance : [n_items]
     offsets : [n_queries + 1]
+    examination : [n_ranks]
+    shown, clicked : [n_items, n_ranks]
+        See `Counts`.
     """
     longest = np.diff(offsets).max()
     masses, blocks = np.empty(longest), np.empty((longest + BLOCK - 1) // BLOCK)

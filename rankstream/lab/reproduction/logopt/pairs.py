@@ -59,7 +59,15 @@ class Scene(NamedTuple):
     rankers: Integers
 
     def looked(self, rankers: Integers, examination: Floats | None = None) -> Floats:
-        """P(looked at) in the lists of some rankers, [n, n_items]."""
+        """P(looked at) in the lists of some rankers, [n, n_items].
+
+        Parameters
+        ----------
+        rankers : [n]
+            By number.
+        examination : [n_ranks]
+            That of the users if not given.
+        """
         theta = self.examination if examination is None else examination
         known = np.append(theta, 0.0)
         ranks = np.minimum(self.rankers[rankers], len(known))
@@ -72,7 +80,15 @@ class Scene(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two rankers, by number, and the difference of their click rates."""
+    """Two rankers, and the difference of their click rates.
+
+    Parameters
+    ----------
+    rankers : [2]
+        By number.
+    difference
+        Clicks per list of the first, less those of the second.
+    """
 
     rankers: Integers
     difference: float

@@ -131,6 +131,13 @@ def split_lists(rankings: np.ndarray, length: int) -> Lists:
     ]
 
 
+def uniform_lists(rankings: np.ndarray, length: int) -> Lists:
+    """Every list of ranked documents, all as likely."""
+    documents = sorted({d for d in rankings.ravel().tolist() if d >= 0})
+    rows = list(itertools.permutations(documents, min(length, len(documents))))
+    return [(1 / len(rows), _shown(rankings, row)) for row in rows]
+
+
 LISTS_OF: dict[str, Callable[[np.ndarray, int], Lists]] = {
     "pairwise-preference": pairwise_lists,
     "team-draft": draft_lists,
@@ -140,6 +147,7 @@ LISTS_OF: dict[str, Callable[[np.ndarray, int], Lists]] = {
     "balanced": merged_lists,
     "debiased-balanced": merged_lists,
     "ab": split_lists,
+    "logging-policy": uniform_lists,
 }
 """How the lists of each method are enumerated: laws run over all methods by it."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from models.interleaving.balanced import Balanced, DebiasedBalanced
 from models.interleaving.counterfactual import Counterfactual
+from models.interleaving.logging_policy import LoggingPolicy
 from models.interleaving.method import Method
 from models.interleaving.optimized import Optimized
 from models.interleaving.pairwise_preference import PairwisePreference
@@ -24,7 +25,11 @@ METHODS: dict[str, type[Method]] = {
     "balanced": Balanced,
     "debiased-balanced": DebiasedBalanced,
     "ab": Split,
+    "logging-policy": LoggingPolicy,
 }
+
+BY_LIST = ("logged",)
+"""Fields of a method that each list has of its own: no options."""
 
 
 def method_of(name: str, options: Mapping[str, Any] | None = None) -> Method:
@@ -55,7 +60,13 @@ def method_of(name: str, options: Mapping[str, Any] | None = None) -> Method:
     if name not in METHODS:
         raise ValueError(f"method must be one of {sorted(METHODS)}; got {name!r}")
     made: type[Any] = METHODS[name]
-    known = {field.name: field.default for field in dataclasses.fields(made)}
+    known = {
+        field.name: field.default
+        for field in dataclasses.fields(made)
+        if field.name not in BY_LIST
+    }
+    if isinstance(given.get("examination"), list):
+        given["examination"] = tuple(given["examination"])
     unknown = set(given) - set(known)
     if unknown:
         raise ValueError(

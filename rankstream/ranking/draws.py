@@ -146,3 +146,25 @@ def draw_split(
     ranker = able[int(rng.random() * len(able))]
     shown = lists[ranker][:length]
     return shown, [ranker] * len(shown)
+
+
+def draw_scored(
+    lists: Lists, length: int, rng: np.random.Generator, options: dict[str, Any]
+) -> Drawn:
+    """By the scores of items, `options["scores"]`, whoever ranked them where.
+
+    Items that have none have 0: without any, all are as likely.
+    """
+    if len(lists) != 2:
+        raise ValueError(f"a logging policy must be of two rankers; got {len(lists)}")
+    of_item = options.get("scores") or {}
+    items = ranked_items(lists)
+    scores = np.array([of_item.get(item, 0.0) for item in items], np.float64)
+    keys = scores - scores.max(initial=-np.inf) + rng.gumbel(size=len(items))
+    chosen = np.argsort(-keys, kind="stable")[:length]
+    return [items[row] for row in chosen.tolist()], None
+
+
+def ranked_items(lists: Lists) -> list[str]:
+    """All that any ranker returned, sorted: a draw depends on no other order."""
+    return sorted({item for row in lists for item in row})

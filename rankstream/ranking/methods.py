@@ -27,8 +27,12 @@ from rankstream.ranking.draws import (
     draw_pairwise,
     draw_probabilistic,
     draw_sample_scored,
+    draw_scored,
     draw_split,
 )
+
+LOGGING_POLICY = "logging-policy"
+"""The method whose lists a policy of neither ranker draws."""
 
 Draw = Callable[[Lists, int, np.random.Generator, dict[str, Any]], Drawn]
 
@@ -92,6 +96,12 @@ METHODS: dict[str, Served] = {
         draw=draw_split,
         exposures=exposures_of_split,
         options_of_credit=("most_clicks",),
+    ),
+    LOGGING_POLICY: Served(
+        draw=draw_scored,
+        exposures=None,  # exact from the scores that are logged, but not in numpy
+        is_for_two=True,
+        options_of_credit=("groups", "selection"),
     ),
 }
 """By the name that settings and events use; the same as those of

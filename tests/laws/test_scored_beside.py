@@ -33,6 +33,8 @@ OPTIONS = {
     "largest_preference": 2.0,
     "outcome": "clicks",
     "most_clicks": 1,
+    "groups": 0,
+    "selection": 2,
 }
 SAME = [
     *((main, other, {}) for main in SERVED for other in SERVED[main].fair_beside),

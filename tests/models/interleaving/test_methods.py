@@ -20,7 +20,7 @@ from models.interleaving.registry import METHODS, method_of
 from models.interleaving.team_draft import two_team_exposures
 from tests import interleaving_cases as cases
 
-CONSIDERATE = sorted(set(METHODS) - {"probabilistic"})
+CONSIDERATE = sorted(set(METHODS) - {"probabilistic", "logging-policy"})
 FOR_TWO = {name for name in METHODS if method_of(name).traits.is_for_two}
 
 

@@ -1,0 +1,102 @@
+"""Differences in clicks per list, from lists of logging policies that change.
+
+Each list is credited under the policy that drew it: clicks count lambda / rho, where
+lambda is how much more likely one ranker's list has the item looked at than the
+other's, and rho how likely the list's own policy had it. Given all before a list, that
+is the difference on average, whatever policies were chosen from clicks before. Pooled
+propensities of several policies do not have this: see
+`models.estimators.intervention_aware`.
+
+Policies are fitted on clicks of some groups of users. Lists of the others alone are
+credited, so that each policy is fixed for those whom it is judged by, and no stretch of
+the lists was chosen for their clicks.
+
+References
+----------
+Oosterhuis & de Rijke (ICTIR 2020), equation 7 for the estimate, section 4.4 for
+policies that are updated; Oosterhuis (PhD thesis, 2020), chapter 9.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from models.arrays import Floats
+from models.evaluation.sums import N_GROUPS
+from models.interleaving.counterfactual import Counterfactual
+from models.interleaving.method import Method, Traits
+from models.interleaving.scored_lists import ScoredLists
+
+
+@dataclass(frozen=True)
+class LoggingPolicy(Counterfactual):
+    """Two rankers, from lists that a policy of neither draws.
+
+    Parameters
+    ----------
+    logged
+        How lists are drawn: `ScoredLists` of the policy in force.
+    examination : [n_ranks]
+        P(looked at | rank), fixed before the impressions.
+    length
+        Of the lists that were asked for; 0: as long as the shown list.
+    groups
+        Of users: policies are fitted on the first ones, lists of the last `selection`
+        are credited. 0: all lists are, as policies are fixed beforehand.
+    selection
+        At least 1 and less than `groups`; without groups it says nothing.
+    floor
+        Least P(looked at) of an item that rankers differ in, under any policy; in
+        (0, 1).
+    model
+        Whose versions the policies are.
+
+    Raises
+    ------
+    ValueError
+        Where a number is outside its range.
+    """
+
+    logged: Method = field(default_factory=ScoredLists)
+    examination: tuple[float, ...] = (1.0,)
+    length: int = 0
+    groups: int = 20
+    selection: int = 4
+    floor: float = 0.01
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.groups < 0 or (self.groups and not 1 <= self.selection < self.groups):
+            raise ValueError(
+                "groups must be 0, or more than selection, which is 1 or more; got "
+                f"{self.groups} groups with a selection of {self.selection}"
+            )
+        if not 0.0 < self.floor < 1.0:
+            raise ValueError(f"floor must lie between 0 and 1; got {self.floor}")
+
+    @property
+    def traits(self) -> Traits:
+        """As of its lists; no other method is scored on them."""
+        return self.logged.traits._replace(exact_up_to=0)
+
+    def under(self, scores: Floats) -> "LoggingPolicy":
+        """The same where lists are drawn by these scores, [n_documents]."""
+        return replace(self, logged=ScoredLists(scores))
+
+    def group_of(self, unit: int) -> int | None:
+        """The group of sessions that a list counts in; None where policies saw it.
+
+        Parameters
+        ----------
+        unit
+            Hash of the session; `unit % groups` is the group of the statistics.
+
+        Returns
+        -------
+        int
+            In [0, `N_GROUPS`), by what the group of the statistics leaves of the hash.
+        """
+        if not self.groups:
+            return unit % N_GROUPS
+        if unit % self.groups < self.groups - self.selection:
+            return None
+        return unit // self.groups % N_GROUPS

@@ -23,6 +23,7 @@ import msgspec
 
 from rankstream.experiment_records import ExperimentRecord, Store, stored_records
 from rankstream.ranking.combining import combine, draw_seed, list_exposures
+from rankstream.ranking.logging_policy import logged_scores, policy_fields
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.routing import (
     normalised_query,
@@ -49,6 +50,7 @@ class Drawn(NamedTuple):
     query_id: str
     impression_id: str
     seed: int
+    scores: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Running:
         *,
         query_id: str,
         impression_id: str | None = None,
+        scores: Mapping[str, float] | None = None,
     ) -> Drawn:
         """Draw the list that an impression shows.
 
@@ -90,12 +93,15 @@ class Running:
         impression_id
             Unique to this list; its draw follows from it. None: a new one, which goes
             to the partition of the query.
+        scores
+            Of the method `logging-policy` alone: what its policy draws by, of every
+            ranked item; see `rankstream.logging_lists`. None: all are as likely.
 
         Raises
         ------
         ValueError
-            Where the rankings are not those of the experiment's rankers, or the id is
-            empty.
+            Where the rankings are not those of the experiment's rankers, the id is
+            empty, or scores are not those of the ranked items.
         """
         if set(rankings) != set(self.settings.rankers):
             raise ValueError(
@@ -106,14 +112,22 @@ class Running:
             raise ValueError("impression_id must not be empty; leave it out for a new")
         named = new_impression_id(query_id) if impression_id is None else impression_id
         seed = draw_seed(self.name, self.settings.epoch, named)
+        drawn_by = logged_scores(self.settings.method, rankings, scores)
         found = combine(
             self.settings.method,
             rankings,
             self.settings.length,
             seed=seed,
-            options=self.settings.options,
+            options=self._options(drawn_by),
         )
-        return Drawn(*found, query_id, named, seed)
+        return Drawn(*found, query_id, named, seed, drawn_by)
+
+    def _options(self, scores: Mapping[str, float] | None) -> dict[str, Any]:
+        """Of a draw."""
+        return {
+            **self.settings.options,
+            **({} if scores is None else {"scores": scores}),
+        }
 
     def page(self, drawn: Drawn, number: int) -> list[str]:
         """A later page of a list: the same draw goes on.
@@ -144,7 +158,7 @@ class Running:
             drawn.rankings,
             number * length,
             seed=drawn.seed,
-            options=self.settings.options,
+            options=self._options(drawn.scores),
         ).shown
         if whole[:length] != drawn.shown:
             raise ValueError("a page must go on with the list that the seed drew")
@@ -175,7 +189,8 @@ class Running:
         Raises
         ------
         ValueError
-            Where a field would name another impression, query or seed than was drawn.
+            Where a field would name another impression, query or seed than was drawn,
+            or candidates of a logging policy are not what it draws from.
         """
         if "seed" in fields:
             raise ValueError(
@@ -198,6 +213,8 @@ class Running:
         }
         if drawn.assignments is not None:
             event["assignments"] = drawn.assignments
+        if drawn.scores is not None:
+            return _to_json(event | policy_fields(drawn.scores, fields))
         candidates = fields.get("candidates")
         if candidates and drawn.shown and "exposures" not in fields:
             exposures = list_exposures(

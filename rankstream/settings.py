@@ -215,7 +215,7 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
         yield from model_faults(name, model, settings.kafka, settings.statistics)
     yield from curve_faults(settings.curves, settings.models, settings.experiments)
     for name, experiment in settings.experiments.items():
-        yield from experiment_faults(name, experiment)
+        yield from experiment_faults(name, experiment, settings.statistics)
     yield from decision_faults(settings.decisions, settings.models, settings.curves)
     yield from format_faults(settings.formats)
     yield from source_faults(settings.sources)

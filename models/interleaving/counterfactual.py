@@ -18,7 +18,7 @@ from models.interleaving.method import (
     NO_ONE,
     Clicks,
     Combined,
-    Method,
+    Drawing,
     Shown,
     Traits,
     among_present,
@@ -43,7 +43,7 @@ class Counterfactual:
         than what another draw would have shown; 0: as long as the shown list.
     """
 
-    logged: Method
+    logged: Drawing
     examination: tuple[float, ...]
     length: int = 0
 

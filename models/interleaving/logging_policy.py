@@ -20,9 +20,8 @@ policies that are updated; Oosterhuis (PhD thesis, 2020), chapter 9.
 from dataclasses import dataclass, field, replace
 
 from models.arrays import Floats
-from models.evaluation.sums import N_GROUPS
 from models.interleaving.counterfactual import Counterfactual
-from models.interleaving.method import Method, Traits
+from models.interleaving.method import Drawing, Traits
 from models.interleaving.scored_lists import ScoredLists
 
 
@@ -55,7 +54,7 @@ class LoggingPolicy(Counterfactual):
         Where a number is outside its range.
     """
 
-    logged: Method = field(default_factory=ScoredLists)
+    logged: Drawing = field(default_factory=ScoredLists)
     examination: tuple[float, ...] = (1.0,)
     length: int = 0
     groups: int = 20
@@ -82,21 +81,21 @@ class LoggingPolicy(Counterfactual):
         """The same where lists are drawn by these scores, [n_documents]."""
         return replace(self, logged=ScoredLists(scores))
 
-    def group_of(self, unit: int) -> int | None:
-        """The group of sessions that a list counts in; None where policies saw it.
+    def judging(self, unit: int) -> int | None:
+        """What is left of the hash of a session, to tell groups of sessions apart by.
 
         Parameters
         ----------
         unit
-            Hash of the session; `unit % groups` is the group of the statistics.
+            The hash; `unit % groups` is the group of the statistics.
 
         Returns
         -------
         int
-            In [0, `N_GROUPS`), by what the group of the statistics leaves of the hash.
+            None where policies were fitted on the session's clicks.
         """
         if not self.groups:
-            return unit % N_GROUPS
+            return unit
         if unit % self.groups < self.groups - self.selection:
             return None
-        return unit // self.groups % N_GROUPS
+        return unit // self.groups

@@ -69,20 +69,12 @@ class Traits(NamedTuple):
     even_shares: tuple[tuple[str, str], ...]
 
 
-class Method(Protocol):
-    """A way of combining rankings, and of crediting clicks on the list.
-
-    Preferences are skew-symmetric matrices [n_rankers, n_rankers]: element (n, m) is
-    positive where the clicks speak for n over m.
-    """
+class Drawing(Protocol):
+    """A way of combining rankings into lists, whatever clicks on them are worth."""
 
     @property
     def traits(self) -> Traits:
         """What is true of it, with the options that it was made with."""
-
-    @property
-    def needs_assignments(self) -> bool:
-        """Whether only lists that this method combined can be credited."""
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
@@ -102,6 +94,27 @@ class Method(Protocol):
     def typical_square(self, n_rankers: int) -> float:
         """Mean squared preference to plan for; only the width of intervals needs it."""
 
+    def exposures(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Floats:
+        """P(document at rank) of the lists that `combine` draws.
+
+        [n_documents, length], of `rankings` [n_rankers, depth]; `rng` is used where no
+        closed form is known.
+        """
+
+
+class Method(Drawing, Protocol):
+    """A way of combining rankings, and of crediting clicks on the list.
+
+    Preferences are skew-symmetric matrices [n_rankers, n_rankers]: element (n, m) is
+    positive where the clicks speak for n over m.
+    """
+
+    @property
+    def needs_assignments(self) -> bool:
+        """Whether only lists that this method combined can be credited."""
+
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Preferences of one impression, from its `clicks` [k] on the shown places."""
 
@@ -112,15 +125,6 @@ class Method(Protocol):
         that it is known before the list is drawn: what intervals that hold at any time
         need. Had it been made from the drawn list, they would cover means given that
         list, which are not zero where nobody is better.
-        """
-
-    def exposures(
-        self, rankings: Integers, length: int, *, rng: np.random.Generator
-    ) -> Floats:
-        """P(document at rank) of the lists that `combine` draws.
-
-        [n_documents, length], of `rankings` [n_rankers, depth]; `rng` is used where no
-        closed form is known.
         """
 
 

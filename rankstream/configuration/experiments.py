@@ -5,8 +5,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rankstream.configuration.counting import StatisticsSettings
 from rankstream.configuration.section import Fault, Positive, Section
-from rankstream.ranking.methods import METHODS
+from rankstream.ranking.logging_policy import LoggingOptions
+from rankstream.ranking.methods import LOGGING_POLICY, METHODS
 from rankstream.ranking.scored_beside import scored_methods
 
 MAX_RANKERS = 256
@@ -35,7 +37,9 @@ class ExperimentSettings(Section, frozen=True):
     planned_impressions: Positive = 10_000
 
 
-def experiment_faults(name: str, experiment: ExperimentSettings) -> Iterator[Fault]:
+def experiment_faults(
+    name: str, experiment: ExperimentSettings, statistics: StatisticsSettings
+) -> Iterator[Fault]:
     """Each setting of the experiment of a name that cannot be so."""
     place = f"experiments.{name}"
     n_rankers = len(experiment.rankers)
@@ -51,6 +55,8 @@ def experiment_faults(name: str, experiment: ExperimentSettings) -> Iterator[Fau
             f"{place}.end_ms must be 0 or after start_ms, {experiment.start_ms}; got "
             f"{experiment.end_ms}",
         )
+    if experiment.method == LOGGING_POLICY:
+        yield from _of_logging(f"{place}.options", experiment, statistics)
     try:
         scored_methods(experiment)
     except ValueError as error:
@@ -59,3 +65,28 @@ def experiment_faults(name: str, experiment: ExperimentSettings) -> Iterator[Fau
     if METHODS[experiment.method].is_for_two and n_rankers > 2:
         setting, names = f"{place}.rankers", sorted(experiment.rankers)
         yield setting, f"{setting} must be two for {experiment.method}; got {names}"
+
+
+def _of_logging(
+    setting: str, experiment: ExperimentSettings, statistics: StatisticsSettings
+) -> Iterator[Fault]:
+    """What a logging policy cannot be, or be judged by."""
+    try:
+        options = LoggingOptions.of(experiment)
+    except ValueError as error:
+        yield setting, f"{setting}: {error}"
+        return
+    if options.groups not in (0, statistics.groups):
+        yield (
+            f"{setting}.groups",
+            f"{setting}.groups must be statistics.groups, {statistics.groups}, or 0 "
+            f"for policies that are fixed beforehand; got {options.groups}",
+        )
+    apart = max(2, int(statistics.split_shares[2] * statistics.groups + 1e-9))
+    if options.groups and options.selection > apart:
+        yield (
+            f"{setting}.selection",
+            f"{setting}.selection must be at most {apart}, the groups that no policy "
+            f"is fitted on; got {options.selection}: raise statistics.split_shares or "
+            "lower it",
+        )

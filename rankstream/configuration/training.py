@@ -58,6 +58,10 @@ SELECTED = "selected"
 """No loss of its own: the best of several, by held-out queries."""
 
 
+LOGGING_LOSS = "logging-policy"
+"""The variance of lists that compare two rankers, in place of a loss of rankings."""
+
+
 class Schedule(Section, frozen=True):
     """When something is made of what is counted.
 
@@ -89,12 +93,14 @@ class Schedule(Section, frozen=True):
 class TrainingSettings(Schedule, frozen=True):
     """When a model is trained from sums, and how; of models that are "trained".
 
-    `loss` is one of `LOSSES`, or "selected": the best of `losses`. `examination` are
-    probabilities by rank, `curve` names the curve of bias whose newest version is
-    taken; with neither it is that of the only curve, else one that is estimated from
-    the validation groups. `estimator` is one of `ESTIMATORS`; with none the log says
-    which. `proximal_ratio` is of the loss "proximal" only, above 1. `largest_loss`
-    bounds how far a version can fall behind its parent, in expected looks of a list.
+    `loss` is one of `LOSSES`, or "selected": the best of `losses`; or "logging-policy",
+    where versions draw lists that compare rankers, see `rankstream.logging_lists`.
+    `examination` are probabilities by rank, `curve` names the curve of bias whose
+    newest version is taken; with neither it is that of the only curve, else one that is
+    estimated from the validation groups. `estimator` is one of `ESTIMATORS`; with none
+    the log says which. `proximal_ratio` is of the loss "proximal" only, above 1.
+    `largest_loss` bounds how far a version can fall behind its parent, in expected
+    looks of a list.
     """
 
     cutoff: Positive = 10
@@ -175,8 +181,9 @@ def schedule_faults(place: str, schedule: Schedule) -> Iterator[Fault]:
 
 def _of_losses(place: str, training: TrainingSettings) -> Iterator[Fault]:
     setting, losses = f"{place}.loss", training.losses
-    if training.loss not in (*LOSSES, SELECTED):
-        known = ", ".join((*LOSSES, SELECTED))
+    known_losses = (*LOSSES, SELECTED, LOGGING_LOSS)
+    if training.loss not in known_losses:
+        known = ", ".join(known_losses)
         yield setting, f"{setting} must be one of {known}; got {training.loss!r}"
     setting = f"{place}.losses"
     if training.loss != SELECTED:

@@ -1,23 +1,26 @@
 """One epoch of one experiment: its configuration, its sums and its health."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from models.arrays import Integers
+from models.arrays import Floats, Integers
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
 from models.evaluation.sums import N_GROUPS, PreferenceSums
 from models.interleaving.counterfactual import Counterfactual
+from models.interleaving.logging_policy import LoggingPolicy
 from models.interleaving.method import NO_ONE, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import lengths_of, n_documents
 from models.interleaving.registry import method_of
 from rankstream.configuration.experiments import ExperimentSettings
 from rankstream.ranking.combining import draw_seed
+from rankstream.ranking.methods import LOGGING_POLICY
 from rankstream.ranking.scored_beside import scored_methods
-from rankstream.wire.events import Impression, Interaction
+from rankstream.wire.events import PLACKETT_LUCE, Impression, Interaction
 from rankstream.wire.schemas import check_schema
 from streams.comparisons.extra import SCHEMA, Extra
 from streams.comparisons.logged_lists import Faulty, ListReader, check_drawn
@@ -35,6 +38,7 @@ REFUSALS = (
     "length",
     "assignments",
     "impossible-list",
+    "policy",
 )
 """Why impressions of this experiment were not credited."""
 
@@ -86,7 +90,9 @@ class Comparison:
     def _methods(self) -> dict[str, Method]:
         length = {"length": self.settings.length}
         return {
-            name: method_of(method, options | length if ":" in method else options)
+            name: method_of(
+                method, options | length if _is_of_rates(method) else options
+            )
             for name, (method, options) in scored_methods(self.settings).items()
         }
 
@@ -104,6 +110,7 @@ class Comparison:
             if logged.names != self.rankers:
                 raise Faulty("rankers")
             check_drawn(self._drawing, logged.shown, self.settings.length)
+            scores = self._scores(impression, logged.shown)
         except Faulty as error:
             self.refuse(error.reason)
             return
@@ -114,14 +121,13 @@ class Comparison:
         self.n_without_session += extra.session is None and extra.user is None
         self._count(logged.shown, clicks, impression.at_ms)
         own, own_clicks = without_foreign(logged.shown, clicks)
-        group = impression.unit % N_GROUPS
-        for name, method in self.methods.items():
+        for name, method, group in self._crediting(impression.unit, scores):
             if method.needs_assignments and not logged.is_assigned:
                 self.totals[TOTALS.index("without_assignments")] += 1
             elif why := self._unidentified(method, logged.shown, own):
                 self.refuse(why)
             else:
-                self._credit(name, own, own_clicks, group)
+                self._credit(name, method, own, own_clicks, group)
 
     def take_plain(
         self, times_ms: tuple[int, int], n_foreign_seeds: int, n_without_session: int
@@ -169,8 +175,43 @@ class Comparison:
         """Impressions that were credited by no method."""
         return sum(n for why, n in self.refusals.items() if why not in UNIDENTIFIED)
 
-    def _credit(self, name: str, shown: Shown, clicks: Any, group: int) -> None:
-        method, sums = self.methods[name], self.sums[name]
+    def _crediting(
+        self, unit: int, scores: Floats | None
+    ) -> Iterator[tuple[str, Method, int]]:
+        """Methods that credit a list, and the group of sessions that it counts in.
+
+        Each policy credits its own lists, and none on whose clicks it was fitted.
+        """
+        for name, method in self.methods.items():
+            if not isinstance(method, LoggingPolicy) or scores is None:
+                yield name, method, unit % N_GROUPS
+                continue
+            rest = method.judging(unit)
+            if rest is not None:
+                yield name, method.under(scores), rest % N_GROUPS
+
+    def _scores(self, impression: Impression, shown: Shown) -> Floats | None:
+        """Of the policy that drew a list, [n_documents]; None where none is asked for.
+
+        Raises
+        ------
+        Faulty
+            Where a list of the method `logging-policy` does not say them, or its policy
+            could have shown what no ranker returned.
+        """
+        if not isinstance(self._drawing, LoggingPolicy):
+            return None
+        scores = np.frombuffer(impression.scores, "<f4").astype(np.float64)
+        if impression.policy != PLACKETT_LUCE or not np.isfinite(scores).all():
+            raise Faulty("policy")
+        if len(np.unique(shown.rankings[shown.rankings >= 0])) < len(scores):
+            raise Faulty("policy")
+        return scores
+
+    def _credit(
+        self, name: str, method: Method, shown: Shown, clicks: Any, group: int
+    ) -> None:
+        sums = self.sums[name]
         is_silent = not lengths_of(shown.rankings).all()
         if is_silent and not method.traits.counts_where_silent:
             return  # else a ranker were compared where others had nothing to show
@@ -261,6 +302,11 @@ class Comparison:
             np.zeros_like(self.totals),
             np.zeros_like(self.by_ranker),
         )
+
+
+def _is_of_rates(method: str) -> bool:
+    """Whether it estimates click rates, for which it must know the whole length."""
+    return ":" in method or method == LOGGING_POLICY
 
 
 def decoded(name: str, value: bytes) -> Comparison:

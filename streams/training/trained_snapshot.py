@@ -21,6 +21,7 @@ from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
 from rankstream.configuration.former import recorded_model
+from rankstream.configuration.training import LOGGING_LOSS
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.settings import Settings
 from rankstream.wire.envelope import (
@@ -52,6 +53,7 @@ from streams.training.item_tables import (
     PooledSums,
 )
 from streams.training.known_curve import GIVEN, KnownCurve, ends_used
+from streams.training.logging_version import logging_version
 from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import TrainingProgress
 
@@ -153,7 +155,7 @@ class _Run:
         seen, free = self._groups(splits, known)
         choice = self._choice()
         gathered = self._gathered(weights, splits, (known.curve, choice), free)
-        (trained, loss, losses), made = self._trained(weights, gathered)
+        (trained, loss, losses), made = self._trained(weights, gathered, known.curve)
         bounded = self._bounded(weights, made, gathered, known.curve)
         made = after_bound(self._name, self._model, bounded, made, gathered)
         reward = self._reward(made, gathered, known.curve, free)
@@ -307,10 +309,14 @@ class _Run:
         return gathered
 
     def _trained(
-        self, weights: CheckedWeights, gathered: Gathered
+        self, weights: CheckedWeights, gathered: Gathered, curve: BiasCurve
     ) -> tuple[Fitted, Exploration]:
         start = weights.weights.astype(np.float64)
         try:
+            if self._plan.loss == LOGGING_LOSS:
+                return logging_version(
+                    self._model, start, gathered, curve, self._tell_epoch
+                )
             fitted = fitted_ranker(self._model, start, gathered, self._tell_epoch)
             made = explored(
                 fitted.trained.weights,

@@ -1,0 +1,121 @@
+"""A version that draws lists of a comparison: LogOpt in place of a loss of rankings.
+
+A column of the features says how much more likely one ranker's list has the item looked
+at than the other's. So the rankers themselves are not needed, and may be the service's.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from models.arrays import Floats
+from models.estimators.bias_curve import BiasCurve
+from models.logging_policy.policy_network import (
+    ComparedQueries,
+    NetworkPlan,
+    trained_policy,
+)
+from models.optimisers.optimiser import OptimiserConfig
+from models.training.exploration import Exploration, least_exposure
+from models.training.query_chunk import QueryChunk
+from models.training.ranker_training import Epoch, Trained
+from rankstream.configuration.models import ModelSettings
+from rankstream.configuration.training import LOGGING_LOSS
+from rankstream.ranking.logging_policy import EXTRAS
+from streams.native.placing import placements_of_scores
+from streams.training.fitted_ranker import Fitted, ranker_of_model
+from streams.training.gathering import Gathered
+
+
+def logging_version(
+    model: ModelSettings,
+    start: Floats,
+    gathered: Gathered,
+    curve: BiasCurve,
+    on_epoch: Callable[[Epoch], object],
+) -> tuple[Fitted, Exploration]:
+    """Train a policy whose lists tell most of a difference in clicks.
+
+    Scores are served as they come: how far a policy explores is what was optimised.
+
+    Parameters
+    ----------
+    start : [n_parameters]
+        Of the parent; where hidden units of it are all alike, as before the first
+        training, new ones are drawn from the seed.
+    curve
+        What P(looked at | rank) are; no curve of trust bias, and none in ratios.
+
+    Raises
+    ------
+    ValueError
+        Where rankers differ in no query, differences are none, or the curve is.
+    """
+    if curve.is_ratio_only or curve.has_trust_bias:
+        raise ValueError(
+            "a logging policy needs a curve of position bias alone, whole; got one "
+            f"{'in ratios only' if curve.is_ratio_only else 'with trust bias'}: set "
+            "`examination` of the training"
+        )
+    ranker, plan = ranker_of_model(model), model.training
+    training, held_out = gathered.chunks(plan.least_support)
+    read = [
+        each[number] for each in (training, held_out) for number in range(len(each))
+    ]
+    queries, features = compared_queries(
+        read, curve.alpha[: plan.cutoff], model.features - len(EXTRAS)
+    )
+    rng = np.random.default_rng(plan.seed)
+    begin = start if start.any() else ranker.initial_parameters(rng=rng)
+    optimiser = OptimiserConfig("adam", plan.learning_rate)
+    found = trained_policy(
+        ranker,
+        begin,
+        features,
+        queries,
+        NetworkPlan(epochs=plan.epochs, batch=plan.batch, optimiser=optimiser),
+        rng=rng,
+    )
+    served = found.astype(np.float32).astype(np.float64)
+    last = Epoch(plan.epochs, 0.0, 0.0)
+    on_epoch(last)
+    least = least_exposure(
+        served, training, cutoff=plan.cutoff, placements=placements_of_scores,
+        ranker=ranker,
+    )  # fmt: skip
+    trained = Trained(found, plan.epochs, [last])
+    return Fitted(trained, LOGGING_LOSS, []), Exploration(served, 1.0, 1.0, least)
+
+
+def compared_queries(
+    chunks: Sequence[QueryChunk], examination: Floats, column: int
+) -> tuple[ComparedQueries, Floats]:
+    """All queries of chunks, and the features of their items, [n_items, n_features].
+
+    Parameters
+    ----------
+    chunks
+        At least one. Values are P(click | looked at), brought into [0, 1]. Items of
+        unknown value are taken for never clicked: the floor keeps them seen.
+    examination : [n_ranks]
+    column
+        Of the features, that is the difference.
+
+    Raises
+    ------
+    ValueError
+        Where a difference is outside [-1, 1].
+    """
+    sizes = np.concatenate([np.diff(chunk.offsets) for chunk in chunks])
+    features = np.concatenate([chunk.features for chunk in chunks]).astype(np.float64)
+    values = np.concatenate([np.where(c.is_kept, c.values, 0.0) for c in chunks])
+    differences = np.ascontiguousarray(features[:, column])
+    if not (np.abs(differences) <= 1.0).all():
+        raise ValueError(
+            f"differences must lie in [-1, 1]; got {np.abs(differences).max():g}: "
+            "draw lists by `rankstream.logging_lists`, which logs them"
+        )
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    theta = np.ascontiguousarray(examination, np.float64)
+    relevance = np.clip(values, 0.0, 1.0)
+    return ComparedQueries(offsets, relevance, differences, theta), features

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field, replace
 from models.arrays import Floats
 from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.method import Drawing, Traits
-from models.interleaving.scored_lists import ScoredLists
+from models.interleaving.scored_lists import Placements, ScoredLists
+from models.plackett_luce.placement import placement_batch
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,18 @@ class LoggingPolicy(Counterfactual):
         """As of its lists; no other method is scored on them."""
         return self.logged.traits._replace(exact_up_to=0)
 
-    def under(self, scores: Floats) -> "LoggingPolicy":
-        """The same where lists are drawn by these scores, [n_documents]."""
-        return replace(self, logged=ScoredLists(scores))
+    def under(
+        self, scores: Floats, placements: Placements = placement_batch
+    ) -> "LoggingPolicy":
+        """The same where lists are drawn by some scores.
+
+        Parameters
+        ----------
+        scores : [n_documents]
+        placements
+            Computes probabilities of ranks.
+        """
+        return replace(self, logged=ScoredLists(scores, placements))
 
     def judging(self, unit: int) -> int | None:
         """What is left of the hash of a session, to tell groups of sessions apart by.

@@ -24,6 +24,7 @@ from rankstream.wire.events import PLACKETT_LUCE, Impression, Interaction
 from rankstream.wire.schemas import check_schema
 from streams.comparisons.extra import SCHEMA, Extra
 from streams.comparisons.logged_lists import Faulty, ListReader, check_drawn
+from streams.native.placing import placements_of_scores
 
 REFUSALS = (
     "not-started",
@@ -188,7 +189,7 @@ class Comparison:
                 continue
             rest = method.judging(unit)
             if rest is not None:
-                yield name, method.under(scores), rest % N_GROUPS
+                yield name, method.under(scores, placements_of_scores), rest % N_GROUPS
 
     def _scores(self, impression: Impression, shown: Shown) -> Floats | None:
         """Of the policy that drew a list, [n_documents]; None where none is asked for.

@@ -1,10 +1,11 @@
 """Users, two rankers and a client that draws lists by a logging policy, for tests."""
 
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Flags, Floats, Integers
 from models.interleaving.logging_policy import LoggingPolicy
 from models.interleaving.method import NO_ONE, Shown
 from models.logging_policy.compared_query import ComparedQuery, compared_query
@@ -61,6 +62,7 @@ class Sink(Protocol):
         """Take one."""
 
 
+@cache
 def lists_of(query: int) -> dict[str, list[str]]:
     """Both rankers' own lists: they agree on what comes first, and on little else."""
     rng = np.random.default_rng((5, query))
@@ -69,17 +71,20 @@ def lists_of(query: int) -> dict[str, list[str]]:
     return {"a": [ITEMS[d] for d in first[:5]], "b": [ITEMS[d] for d in second[:5]]}
 
 
+@cache
 def ranked(query: int) -> list[str]:
     """All that either returned, in sorted order."""
     return sorted({item for row in lists_of(query).values() for item in row})
 
 
+@cache
 def likes_of(query: int) -> Floats:
     """P(click | looked at) of `ranked` items: few are clicked much."""
     found = np.random.default_rng((6, query)).beta(0.4, 1.6, len(ranked(query)))
     return np.asarray(found)
 
 
+@cache
 def features_of(query: int) -> Floats:
     """Of `ranked` items: what users like, with noise, and nothing."""
     rng = np.random.default_rng((7, query))
@@ -87,6 +92,7 @@ def features_of(query: int) -> Floats:
     return np.stack([likes + 0.1 * rng.random(len(likes)), rng.random(len(likes))], 1)
 
 
+@cache
 def query_of(number: int) -> ComparedQuery:
     """The query as its variance depends on it."""
     row_of = {item: row for row, item in enumerate(ranked(number))}
@@ -138,7 +144,9 @@ class LoggingShop:
         self._credit(query, listed.drawn.scores or {}, rows, clicks)
         self.versions.append(listed.ranking.version)
 
-    def _credit(self, query: int, scores: dict, rows: Floats, clicks: Floats) -> None:
+    def _credit(
+        self, query: int, scores: dict[str, float], rows: Integers, clicks: Flags
+    ) -> None:
         by_row = np.array([scores[item] for item in ranked(query)])
         rankings = np.array(
             [[ranked(query).index(x) for x in row] for row in lists_of(query).values()]

@@ -1,0 +1,80 @@
+"""Versions that draw lists of a comparison: what they are trained from, or refused."""
+
+from typing import cast
+
+import numpy as np
+import pytest
+
+from models.estimators.bias_curve import BiasCurve, position_curve
+from models.training.query_chunk import QueryChunk
+from rankstream.configuration.models import ModelSettings
+from streams.training.gathering import Gathered
+from streams.training.logging_version import compared_queries, logging_version
+
+MODEL = ModelSettings(features=8, versions="trained", normalisation="none")
+
+
+def chunk_of(differences: list[float], values: list[float]) -> QueryChunk:
+    """One query of items whose second feature is the difference."""
+    n = len(differences)
+    features = np.zeros((n, 3), np.float32)
+    features[:, 1] = differences
+    is_kept = np.isfinite(values)
+    return QueryChunk(
+        np.array([0, n]), features, np.where(is_kept, values, 7.0), is_kept, np.ones(1)
+    )
+
+
+def test_queries_of_all_chunks_have_values_and_differences() -> None:
+    """Values lie in [0, 1]; of what is not known it is 0."""
+    chunks = [chunk_of([0.5, -0.5], [1.5, np.nan]), chunk_of([0.25], [-0.1])]
+    queries, features = compared_queries(chunks, np.array([1.0, 0.5]), 1)
+
+    assert queries.offsets.tolist() == [0, 2, 3]
+    assert queries.differences.tolist() == [0.5, -0.5, 0.25]
+    assert queries.relevance.tolist() == [1.0, 0.0, 0.0]
+    assert queries.query(1).examination.tolist() == [1.0]
+    assert features.shape == (3, 3)
+
+
+def test_differences_that_are_none_are_refused() -> None:
+    """As where something else logged the features."""
+    with pytest.raises(ValueError, match=r"differences must lie in \[-1, 1\]; got 3"):
+        compared_queries([chunk_of([3.0], [0.5])], np.ones(1), 1)
+
+
+@pytest.mark.parametrize(
+    ("curve", "said"),
+    [
+        (BiasCurve(np.array([1.0, 0.5]), np.zeros(2), is_ratio_only=True), "ratios"),
+        (BiasCurve(np.array([0.8, 0.5]), np.array([0.1, 0.05])), "with trust bias"),
+    ],
+)
+def test_curves_that_do_not_say_who_looks_are_refused(
+    curve: BiasCurve, said: str
+) -> None:
+    """Before anything is read."""
+    with pytest.raises(ValueError, match=said):
+        logging_version(MODEL, np.zeros(8), cast("Gathered", None), curve, print)
+
+
+class OneChunk:
+    """What was gathered, where rankers agree."""
+
+    def chunks(self, least_support: float) -> tuple[list[QueryChunk], list[QueryChunk]]:
+        """Training and held-out queries."""
+        assert least_support > 0.0
+        features = np.zeros((2, 8), np.float32)
+        known = np.ones(2, np.bool_)
+        values = np.full(2, 0.5)
+        one = QueryChunk(np.array([0, 2]), features, values, known, np.ones(1))
+        return [one], [one]
+
+
+def test_rankers_that_are_equal_are_told_so() -> None:
+    """Nothing is optimised where there is no variance."""
+    gathered = cast("Gathered", OneChunk())
+    with pytest.raises(ValueError, match="their difference has no variance"):
+        logging_version(
+            MODEL, np.zeros(8), gathered, position_curve(np.array([1.0, 0.5])), print
+        )

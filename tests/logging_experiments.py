@@ -217,4 +217,5 @@ def coverage(
         ends = (found.sessions, found.fixed, found.came, found.to_come)
         held += [low <= truth <= high for ((low, high),) in ends]
         widths[run] = np.ptp(found.sessions[0])
-    return Coverage(*(held / n_runs).tolist(), float(widths.mean()))
+    sessions, fixed, came, to_come = (held / n_runs).tolist()
+    return Coverage(sessions, fixed, came, to_come, float(widths.mean()))

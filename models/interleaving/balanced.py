@@ -49,7 +49,7 @@ class Balanced:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list, as in `Method.combine`."""
+        """Draw a list, as in `Drawing.combine`."""
         _check_two(rankings)
         first = int(rng.random() < 0.5)
         return Combined(merged(rankings, length, first), NO_ONE)
@@ -94,7 +94,7 @@ class Balanced:
         *,
         rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
     ) -> Floats:
-        """Exact: one half for each of the two lists; as in `Method.exposures`."""
+        """Exact: one half for each of the two lists; as in `Drawing.exposures`."""
         exposures = np.zeros((size_of(rankings), length))
         for first in (0, 1):
             shown = merged(rankings, length, first)

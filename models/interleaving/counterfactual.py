@@ -75,7 +75,7 @@ class Counterfactual:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list of the logged method, as in `Method.combine`."""
+        """Draw a list of the logged method, as in `Drawing.combine`."""
         return self.logged.combine(rankings, length, rng=rng)
 
     def can_draw(self, shown: Shown) -> bool:
@@ -103,7 +103,7 @@ class Counterfactual:
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Those of the logged method, as in `Method.exposures`."""
+        """Those of the logged method, as in `Drawing.exposures`."""
         return self.logged.exposures(rankings, length, rng=rng)
 
     def weights(self, shown: Shown, length: int) -> Floats:

@@ -83,7 +83,7 @@ class Optimized:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list, as in `Method.combine`."""
+        """Draw a list, as in `Drawing.combine`."""
         lists, chances, is_exact = self.distribution(rankings, length, rng=rng)
         fails = not is_exact and rng.random() < self.failures
         bounds = np.cumsum(np.ones(len(lists)) if fails else chances)
@@ -170,7 +170,7 @@ class Optimized:
     ) -> Floats:
         """Exact, given the lists that the same `rng` makes `combine` choose from.
 
-        As in `Method.exposures`.
+        As in `Drawing.exposures`.
         """
         lists, chances, _ = self.distribution(rankings, length, rng=rng)
         exposures = np.zeros((size_of(rankings), length))

@@ -104,7 +104,7 @@ class PairwisePreference:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list, as in `Method.combine`."""
+        """Draw a list, as in `Drawing.combine`."""
         return Combined(draw(rankings, length, rng), NO_ONE)
 
     @property
@@ -166,7 +166,7 @@ class PairwisePreference:
         *,
         rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
     ) -> Floats:
-        """Exact; see `placements`. Arrays as in `Method.exposures`."""
+        """Exact; see `placements`. Arrays as in `Drawing.exposures`."""
         return placements(rankings, length)
 
 

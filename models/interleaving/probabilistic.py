@@ -83,7 +83,7 @@ class Probabilistic:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list, as in `Method.combine`."""
+        """Draw a list, as in `Drawing.combine`."""
         return Combined(draw(rankings, length, self.tau, rng), NO_ONE)
 
     def can_draw(self, shown: Shown) -> bool:  # noqa: ARG002  soft rankings
@@ -116,7 +116,7 @@ class Probabilistic:
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Counted over `N_SAMPLES` lists; as in `Method.exposures`."""
+        """Counted over `N_SAMPLES` lists; as in `Drawing.exposures`."""
         return sampled_exposures(self, rankings, length, N_SAMPLES, rng)
 
 

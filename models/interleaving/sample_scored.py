@@ -57,7 +57,7 @@ class SampleScored:
     ) -> Combined:
         """Draw the list of a team draft; the teams are not needed.
 
-        As in `Method.combine`.
+        As in `Drawing.combine`.
         """
         return _draft.combine(rankings, length, rng=rng)
 
@@ -87,7 +87,7 @@ class SampleScored:
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Those of the team draft, as in `Method.exposures`."""
+        """Those of the team draft, as in `Drawing.exposures`."""
         return _draft.exposures(rankings, length, rng=rng)
 
 

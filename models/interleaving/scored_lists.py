@@ -48,7 +48,7 @@ class ScoredLists:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw by the Gumbel trick, as in `Method.combine`."""
+        """Draw by the Gumbel trick, as in `Drawing.combine`."""
         if len(rankings) != 2:
             raise ValueError(
                 f"a logging policy must be of two rankers; got {len(rankings)}"
@@ -73,7 +73,7 @@ class ScoredLists:
         *,
         rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
     ) -> Floats:
-        """Exact; as in `Method.exposures`."""
+        """Exact; as in `Drawing.exposures`."""
         documents, scores = self._scored(rankings)
         found = np.zeros((int(documents.max(initial=-1)) + 1, length))
         depth = min(length, len(scores))

@@ -53,7 +53,7 @@ class Split:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a ranker and its list, as in `Method.combine`."""
+        """Draw a ranker and its list, as in `Drawing.combine`."""
         lengths = lengths_of(rankings)
         able = np.flatnonzero(lengths)
         if not len(able):
@@ -103,7 +103,7 @@ class Split:
         *,
         rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
     ) -> Floats:
-        """Exact: the mixture of all lists; as in `Method.exposures`."""
+        """Exact: the mixture of all lists; as in `Drawing.exposures`."""
         exposures = np.zeros((size_of(rankings), length))
         lengths = lengths_of(rankings)
         for ranker in np.flatnonzero(lengths):

@@ -60,7 +60,7 @@ class TeamDraft:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list, as in `Method.combine`."""
+        """Draw a list, as in `Drawing.combine`."""
         return Combined(*draft(rankings, length, rng))
 
     def can_draw(self, shown: Shown) -> bool:
@@ -91,7 +91,7 @@ class TeamDraft:
     ) -> Floats:
         """Exact for two rankers; else counted over `N_SAMPLES` lists.
 
-        As in `Method.exposures`.
+        As in `Drawing.exposures`.
         """
         if len(rankings) == 2:
             return two_team_exposures(rankings, length)

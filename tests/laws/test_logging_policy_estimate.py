@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,31 +32,37 @@ def outcomes(scores: Floats) -> Iterator[tuple[Integers, Flags, float]]:
             yield each.rows, clicks, each.chance * chance
 
 
+@cache
+def _under(scores: tuple[float, ...]) -> LoggingPolicy:
+    return METHOD.under(np.array(scores))
+
+
 def credit(scores: Floats, rows: Integers, clicks: Flags) -> float:
     """What the method says of one list."""
     shown = Shown(RANKINGS, rows, NO_ONE)
-    return float(METHOD.under(scores).infer(shown, clicks)[0, 1])
+    return float(_under((*scores.tolist(),)).infer(shown, clicks)[0, 1])
 
 
-def pooled(scores: tuple[Floats, Floats], clicked: list[Integers]) -> float:
-    """Of both lists, by propensities that are means over their policies."""
-    rho = np.mean([propensities_of(each, THETA) for each in scores], axis=0)
-    ratios = QUERY.differences / rho
-    return float(sum(ratios[rows].sum() for rows in clicked)) / 2.0
+def credits_of(scores: Floats) -> list[tuple[Integers, float, float]]:
+    """Clicked rows of every outcome, its chance, and what the method says."""
+    return [
+        (rows[clicks], chance, credit(scores, rows, clicks))
+        for rows, clicks, chance in outcomes(scores)
+    ]
 
 
 def means(*, is_chosen: bool) -> tuple[float, float]:
     """E of the mean over two lists: each by its own policy, and pooled."""
     own = both = 0.0
-    for rows, clicks, chance in outcomes(FIRST):
-        is_clicked = bool((rows[clicks] == 0).any())
-        second = AFTER[is_clicked and is_chosen]
-        for others, more, then in outcomes(second):
-            found = credit(FIRST, rows, clicks) + credit(second, others, more)
-            own += chance * then * found / 2.0
-            both += (
-                chance * then * pooled((FIRST, second), [rows[clicks], others[more]])
-            )
+    later = {key: credits_of(scores) for key, scores in AFTER.items()}
+    first = propensities_of(FIRST, THETA)
+    for clicked, chance, found in credits_of(FIRST):
+        key = bool((clicked == 0).any()) and is_chosen
+        rho = 0.5 * (first + propensities_of(AFTER[key], THETA))
+        ratios = QUERY.differences / rho
+        for more, then, also in later[key]:
+            own += chance * then * (found + also) / 2.0
+            both += chance * then * (ratios[clicked].sum() + ratios[more].sum()) / 2.0
     return own, both
 
 

@@ -20,7 +20,7 @@ from tests.logging_shop import (
 )
 
 START_MS = 1_700_000_000_000
-COUNTS = (600, 1_200, 1_800)
+COUNTS = (400, 800, 1_200)
 TIMES = "[time]\ndisorder_ms = 500\nclick_window_ms = 1_000\nremember_ms = 1_000\n"
 
 

@@ -154,14 +154,15 @@ def test_rates_of_a_b_are_one_difference_by_every_interval() -> None:
         rankers=dict.fromkeys("abc", ""), method="ab", options={"most_clicks": 1}
     )
     found = Comparison("x", settings)
+    method = found.methods["ab"]
     rankings = np.array([[0, 1], [1, 0], [0, 1]])
     silent = np.array([[0, 1], [1, 0], [-1, -1]])
     for i in range(300):
         teams = np.full(2, i % 3)
         shown = Shown(rankings, rankings[i % 3], teams)
-        found._credit("ab", shown, np.full(2, i % 3 == 0), i // 3)
+        found._credit("ab", method, shown, np.full(2, i % 3 == 0), i // 3)
         other = Shown(silent, silent[i % 2], np.full(2, i % 2))
-        found._credit("ab", other, np.full(2, i % 2 == 1), i // 3)
+        found._credit("ab", method, other, np.full(2, i % 2 == 1), i // 3)
     verdict = verdict_of(found)
     a_over_b, a_over_c, b_over_c = verdict.clicks_per_list
 

@@ -160,7 +160,9 @@ def test_decisions_appear_and_users_click_more(
         (one,) = shop.told(capsys, "show", "orders", f" Q{query}")
         order = [item for block in one["order"] for item in block]
         assert likes_of(query)[int(order[0][1:])] >= np.sort(likes_of(query))[-2]
-        assert all(0.0 < x["lower"] < x["estimate"] for x in one["evidence"])
+        own = [x for x in one["evidence"] if x["policy"] == "own"]
+        assert len(own) == 2
+        assert all(0.0 < x["lower"] < x["estimate"] for x in own)
     assert main(["decisions", "list", "orders", "--config", str(shop.config)]) == 0
     assert "4 decisions of 4 candidate sets" in capsys.readouterr().out
     assert shop.told(capsys, "show", "orders", "nobody asked") is None

@@ -9,6 +9,7 @@ References
 Oosterhuis & de Rijke (ICTIR 2020), algorithm 1, with two hidden layers of 32 units.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -98,7 +99,7 @@ class NetworkPlan:
         checked_floor(self.floor)
 
 
-def trained_policy(
+def trained_policy(  # noqa: PLR0913  all that a training follows from
     ranker: Ranker,
     start: Floats,
     features: Floats,
@@ -106,6 +107,7 @@ def trained_policy(
     plan: NetworkPlan,
     *,
     rng: np.random.Generator,
+    on_epoch: Callable[[int, float], object] = lambda *_: None,
 ) -> Floats:
     """Parameters of a network whose policy logs with little variance, [n_parameters].
 
@@ -115,6 +117,9 @@ def trained_policy(
         Where training begins.
     features : [n_items, n_features]
         See `models.logging_policy.policy_features`.
+    on_epoch
+        Takes the number of each pass, from 1, and the mean of E[x^2] over the queries
+        in which rankers differ, each under the policy that it met.
 
     Raises
     ------
@@ -136,11 +141,12 @@ def trained_policy(
         )
     parameters = np.array(start, np.float64)
     optimiser = optimiser_of(plan.optimiser, len(parameters))
-    for _ in range(plan.epochs):
-        _pass_over(
+    for number in range(1, plan.epochs + 1):
+        total = _pass_over(
             rng.permutation(differing), *queries, np.ascontiguousarray(features),
             parameters, ranker.shape, plan.batch, plan.n_lists, optimiser, rng,
         )  # fmt: skip
+        on_epoch(number, total / len(differing))
     return parameters
 
 
@@ -187,13 +193,13 @@ def _pass_over(  # noqa: PLR0913  a kernel takes plain arrays
     n_lists: int,
     optimiser: kernel.Optimiser,
     rng: np.random.Generator,
-) -> None:
-    """One pass over queries by number; parameters are moved."""
+) -> float:
+    """One pass over queries by number; parameters are moved. The sum of E[x^2]."""
     longest = np.diff(offsets).max()
     order, scores = np.empty(longest, np.int64), np.empty(longest)
     slopes, propensities = np.empty(longest), np.empty(longest)
     activations = np.empty((longest, layers.n_activations(shape)))
-    gradient, taken = np.zeros(parameters.shape[0]), 0
+    gradient, taken, total = np.zeros(parameters.shape[0]), 0, 0.0
     for at in range(numbers.shape[0]):
         begin, end = offsets[numbers[at]], offsets[numbers[at] + 1]
         n = end - begin
@@ -201,10 +207,11 @@ def _pass_over(  # noqa: PLR0913  a kernel takes plain arrays
             parameters, shape, features[begin:end], scores[:n], activations
         )
         slopes[:n] = 0.0
-        add_second_moment(
+        items, pairs = add_second_moment(
             scores[:n], relevance[begin:end], differences[begin:end],
             examination[:n], n_lists, order, slopes[:n], propensities[:n], rng,
         )  # fmt: skip
+        total += items + pairs
         layers.add_gradient(
             gradient, -slopes[:n], parameters, shape, features[begin:end], activations
         )
@@ -212,3 +219,4 @@ def _pass_over(  # noqa: PLR0913  a kernel takes plain arrays
         if taken == batch or at == numbers.shape[0] - 1:
             kernel.step(parameters, gradient, optimiser)
             gradient[:], taken = 0.0, 0
+    return total

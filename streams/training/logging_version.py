@@ -4,6 +4,7 @@ A column of the features says how much more likely one ranker's list has the ite
 at than the other's. So the rankers themselves are not needed, and may be the service's.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -45,6 +46,8 @@ def logging_version(
         training, new ones are drawn from the seed.
     curve
         What P(looked at | rank) are; no curve of trust bias, and none in ratios.
+    on_epoch
+        Takes each pass: its loss is the mean of E[x^2], and no DCG is told.
 
     Raises
     ------
@@ -68,6 +71,12 @@ def logging_version(
     rng = np.random.default_rng(plan.seed)
     begin = start if start.any() else ranker.initial_parameters(rng=rng)
     optimiser = OptimiserConfig("adam", plan.learning_rate)
+    epochs: list[Epoch] = []
+
+    def take(number: int, moment: float) -> None:
+        epochs.append(Epoch(number, moment, math.nan))
+        on_epoch(epochs[-1])
+
     found = trained_policy(
         ranker,
         begin,
@@ -75,15 +84,14 @@ def logging_version(
         queries,
         NetworkPlan(epochs=plan.epochs, batch=plan.batch, optimiser=optimiser),
         rng=rng,
+        on_epoch=take,
     )
     served = found.astype(np.float32).astype(np.float64)
-    last = Epoch(plan.epochs, 0.0, 0.0)
-    on_epoch(last)
     least = least_exposure(
         served, training, cutoff=plan.cutoff, placements=placements_of_scores,
         ranker=ranker,
     )  # fmt: skip
-    trained = Trained(found, plan.epochs, [last])
+    trained = Trained(found, plan.epochs, epochs)
     return Fitted(trained, LOGGING_LOSS, []), Exploration(served, 1.0, 1.0, least)
 
 

@@ -1,5 +1,6 @@
 """Progress of a training, in words."""
 
+import math
 from typing import NamedTuple
 
 STAGES = {
@@ -20,7 +21,7 @@ class TrainingProgress(NamedTuple):
     number
         Queries that were read; the number of the epoch; else 0.
     loss, held_out_dcg
-        Of the epoch.
+        Of the epoch; NaN where what is trained is no ranking.
     most
         Epochs that there will be at most; else 0.
     """
@@ -44,8 +45,10 @@ class TrainingProgress(NamedTuple):
         'estimating its clicks per list'
         """
         if self.loss is not None:
-            dcg = f"held-out DCG {self.held_out_dcg:.6g}"
-            of = f"epoch {self.number} of at most {self.most}"
-            return f"{of}, loss {self.loss:.6g}, {dcg}"
+            of = f"epoch {self.number} of at most {self.most}, loss {self.loss:.6g}"
+            dcg = self.held_out_dcg
+            if dcg is None or math.isnan(dcg):
+                return of
+            return f"{of}, held-out DCG {dcg:.6g}"
         so_far = f", {self.number:,} queries so far" if self.number else ""
         return STAGES.get(self.stage, self.stage) + so_far

@@ -74,6 +74,10 @@ def test_each_policy_is_an_intervention_that_tells_more(run: Run) -> None:
     assert sorted(set(run.shop.versions)) == [0, *[r.version for r in run.trainer.runs]]
     assert len({r.intervention for r in run.trainer.runs}) == 2
     assert run.mean_squares[0] == pytest.approx(uniform_mean_square(), rel=0.02)
+    for each in run.trainer.runs:
+        losses = [loss for _, loss, _ in each.epochs]
+        assert len(losses) == each.best_epoch
+        assert 0.0 < losses[-1] < losses[0]
     assert run.mean_squares[2] < 0.8 * run.mean_squares[0]
     assert run.mean_squares[2] < 0.8 * split_mean_square()
 

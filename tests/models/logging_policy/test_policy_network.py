@@ -48,12 +48,12 @@ def features_of(queries: ComparedQueries, ranks: Integers) -> Floats:
     )
 
 
-def total(scores: Floats, queries: ComparedQueries) -> float:
-    """Sum of E[x^2] over queries."""
+def total(scores: Floats, queries: ComparedQueries, n: int = 10) -> float:
+    """Sum of E[x^2] over queries of so many items each."""
     rng = np.random.default_rng(3)
     return sum(
         second_moment(
-            scores[10 * q : 10 * q + 10], queries.query(q), n_lists=1_000, rng=rng
+            scores[n * q : n * q + n], queries.query(q), n_lists=1_000, rng=rng
         ).value
         for q in range(len(queries.offsets) - 1)
     )
@@ -108,6 +108,21 @@ def test_queries_that_tell_nothing_teach_nothing() -> None:
     assert queries.differing.tolist() == [1]
     assert found.tobytes() == other.tobytes()
     assert found.any()
+
+
+def test_what_a_pass_tells_is_the_mean_second_moment_that_it_met() -> None:
+    """Before its only step all items score alike; five of them need no drawn lists."""
+    rng = np.random.default_rng(3)
+    queries = ComparedQueries(
+        np.array([0, 5, 10]), rng.random(10), rng.normal(size=10) / 4, THETA[:5]
+    )
+    ranker, told = ranker_of("linear", 2), []
+    trained_policy(
+        ranker, np.zeros(ranker.n_parameters), rng.normal(size=(10, 2)), queries,
+        NetworkPlan(epochs=1, batch=2), rng=rng,
+        on_epoch=lambda *one: told.append(one),
+    )  # fmt: skip
+    assert told == [(1, pytest.approx(total(np.zeros(10), queries, 5) / 2, rel=1e-12))]
 
 
 def test_equal_rankers_are_refused() -> None:

@@ -287,7 +287,8 @@ def _best(run: RunRecord) -> tuple[float, float]:
 def _dcg(run: RunRecord) -> str:
     # The epochs begin with the parent's.
     of_parent = {number: dcg for number, _, dcg in run.epochs}.get(0, math.nan)
-    return f"{of_parent:.4f} to {_best(run)[1]:.4f}"
+    best = _best(run)[1]
+    return "-" if math.isnan(best) else f"{of_parent:.4f} to {best:.4f}"
 
 
 def _reward(run: RunRecord) -> str:

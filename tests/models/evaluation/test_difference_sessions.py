@@ -250,6 +250,13 @@ def test_over_queries_the_mean_of_all_lists_is_bounded() -> None:
     alone = better._replace(groups=0 * better.groups)
     assert standing_over_queries(alone, Rule()).is_bound.all()
     assert not standing_over_queries(alone, Rule()).is_spread.any()
+    # Without any other group it stands, but not without the first.
+    is_first = better.groups == 0
+    of_one = better._replace(
+        totals=4.0 * better.totals * is_first, squares=better.squares * is_first
+    )
+    assert standing_over_queries(of_one, Rule()).is_bound.all()
+    assert not standing_over_queries(of_one, Rule()).is_spread.any()
     assert not standing_over_queries(better, Rule(epsilon=1.0)).is_bound.any()
     one_look = Rule(Bound.ONE_LOOK, 0.9)
     assert np.array_equal(

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-import importlib
+import importlib.util
 import logging
 import signal
 import sys
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from streams.kafka.status.status_page import Status
 
 TELL_EVERY_S = 60.0
+
+CLIENT = "kafka"
+"""What roles reach Kafka with."""
 
 ATTEMPT_MS, LONGEST_ATTEMPT_MS = 3_000, 60_000
 """How long the first attempt to reach Kafka may take, and the longest of those that
@@ -100,6 +103,7 @@ def _accepted_loss(words: str) -> AcceptedLoss:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until SIGTERM."""
+    _check_client()
     logging.basicConfig(
         level=logging.INFO,
         format="%(asctime)s level=%(levelname)s %(message)s",
@@ -141,6 +145,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         processes.close()
+
+
+def _check_client() -> None:
+    """The parent needs none, and its children would each say what to install."""
+    if importlib.util.find_spec(CLIENT) is None:
+        raise ModuleNotFoundError(f"no module named {CLIENT!r}", name=CLIENT)
 
 
 def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:

@@ -30,10 +30,15 @@ import numpy as np
 from models.arrays import Flags, Floats, Integers
 from models.evaluation.bounds.families import mirrored
 from models.evaluation.differences import DifferenceSums
+from models.evaluation.sums import class_bounds
 from models.kernels.compilation import compiled
 
 ROUNDING = 1e-12
 """Weights of two policies that differ by less than this share of the largest do not."""
+
+MOST = float(class_bounds()[-1])
+"""Lists that could say more, for or against, are left out, whatever they say: it takes
+an item that is hardly ever examined, and bounds over several queries know no more."""
 
 
 class LoggingPolicies(NamedTuple):
@@ -130,11 +135,13 @@ class Differences(NamedTuple):
     Parameters
     ----------
     sums
-        Rows whose policies could show all items on which both policies differ.
+        Rows whose policies could show all items on which both policies differ, and
+        whose lists can say no more than `MOST`.
     starts : [n_sets + 1]
         Where the rows of each set begin.
     unsupported : [n_sets]
-        Lists of other policies: some item is never shown, though it matters.
+        Lists of other policies: some item is never, or hardly ever, shown, though it
+        matters.
     """
 
     sums: DifferenceSums
@@ -206,7 +213,8 @@ def differences_of(
     other = first if second is None else second
     weighed = _weighed(policies, set_starts, first, other, own, least)
     totals, squares, click_squares, clicks = _sums(policies.starts, sums, weighed)
-    kept = weighed.is_supported[sums.policies]
+    most = np.maximum(weighed.gains, weighed.losses)
+    kept = (weighed.is_supported & (most <= MOST))[sums.policies]
     set_of, policy_of = policies.sets[sums.policies], sums.policies[kept]
     n_sets = len(set_starts) - 1
     return Differences(

@@ -6,8 +6,9 @@ decision must stand
 
 - without each group in turn, so that no one user, and no group, decides alone;
 - without each quarter of the groups, as of many groups each one is hardly missed; and
-- from `ASKED_FROM` groups with lists on, for sessions to come too, by the mixture of
-  `session_sequence` from one side; what that guarantees begins with its `LEAST_GROUPS`.
+- with more than `ASKED_FROM` groups with lists, for sessions to come too, by the
+  mixture of `session_sequence` from one side; what that guarantees begins with its
+  `LEAST_GROUPS`.
 
 With fewer groups the last cannot be asked, and the others are no proof: a few long
 sessions of one taste in each group pass them.
@@ -52,7 +53,8 @@ PLANNED_INTERACTIONS = 1000.0
 LARGEST_PLANNED_ERROR = 0.5
 
 ASKED_FROM = 16.0
-"""Effective groups. Some ten are needed to pass at .95, at whatever difference."""
+"""Groups with lists. Some ten effective ones are needed to pass at .95, whatever the
+difference."""
 
 N_PARTS = 4
 """Quarters of the groups."""

@@ -19,6 +19,7 @@ from streams.decisions.judging import (
     judgements_of,
     rule_of,
 )
+from streams.decisions.refused import UNSEEN
 from streams.decisions.rewrite import (
     Deployed,
     Occasion,
@@ -154,9 +155,13 @@ def _made(
     eras = _newest_eras(inputs.statistics, found.sets)
     kept = newest_first(eras, found.lists(), plan.queries)
     refused = {str(why): n for why, n in found.refused.items()}
+    n_unseen = int(decided.general.unsupported.sum())
+    if n_unseen:
+        refused[UNSEEN] = n_unseen
     rewrite = rewritten(
-        occasion, deployed, found.sets, decided, kept, confidence_of(rule), refused
-    )
+        occasion, deployed, found.sets, decided, kept, confidence_of(rule),
+        confidence_of(rule_of(plan, 1)), refused,
+    )  # fmt: skip
     return Made(rewrite, found, decided)
 
 

@@ -11,3 +11,7 @@ class Refused(StrEnum):
     CONVERTED = "in scopes that were converted from an earlier release"
     UNKNOWN = "of unknown policies"
     MIXED = "of several policies in one scope, which does not keep them apart"
+
+
+UNSEEN = "whose policy never, or hardly ever, shows an item that both models move"
+"""Why a list says nothing of both models; of other comparisons it may."""

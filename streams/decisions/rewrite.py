@@ -15,7 +15,13 @@ import numpy as np
 from models.arrays import Floats, Integers
 from models.decisions import meta_policy
 from models.decisions.click_sums import Differences
-from models.evaluation.bounds.families import Confidence, intervals, mirrored
+from models.evaluation.bounds.families import (
+    FAMILIES,
+    Bound,
+    Confidence,
+    intervals,
+    mirrored,
+)
 from models.evaluation.bounds.several_queries import (
     lower_bound_over_queries,
     sums_of_classes,
@@ -135,6 +141,7 @@ def rewritten(  # noqa: PLR0913  all that a rewrite has
     decided: Decisions,
     kept: Integers,
     sure: Confidence,
+    sure_of_all: Confidence,
     refused: Mapping[str, int],
 ) -> Rewrite:
     """Make a rewrite of what was decided.
@@ -143,8 +150,8 @@ def rewritten(  # noqa: PLR0913  all that a rewrite has
     ----------
     kept : [n_kept]
         Numbers of the sets that the rule has room for.
-    sure
-        Of the bounds that are told beside.
+    sure, sure_of_all
+        Of the bounds that are told beside: of single queries, and over all of them.
     refused
         Lists that may judge nothing, by reason.
 
@@ -166,7 +173,7 @@ def rewritten(  # noqa: PLR0913  all that a rewrite has
     general, name = deployed.general, occasion.name
     is_better = decided.default == meta_policy.GENERAL
     default = general if is_better else deployed.logging
-    speaking = _over_queries(decided.general, sure.error)
+    speaking = _over_queries(decided.general, sure_of_all)
     manifest = Manifest(
         schema=SCHEMA,
         name=name,
@@ -234,18 +241,21 @@ def newest_first(eras: Integers, lists: Integers, most: int) -> Integers:
     return np.sort(order[:most])
 
 
-def _over_queries(found: Differences, error: float) -> Evidence | None:
-    """The general policy against the logging one, with the bounds at any time."""
+def _over_queries(found: Differences, sure: Confidence) -> Evidence | None:
+    """The general policy against the logging one, with the bounds that judge."""
     n = int(found.interactions()[0])
     if not n:
         return None
-    lower, higher = (
-        lower_bound_over_queries(sums_of_classes(sums), 1.0 - error)
-        for sums in (found.sums, mirrored(found.sums))
-    )
+    lower, upper = intervals(found.sums, found.starts, sure)[0].tolist()
+    if FAMILIES[sure.family] is Bound.ANY_TIME:
+        lower, higher = (
+            lower_bound_over_queries(sums_of_classes(sums), 1.0 - sure.error)
+            for sums in (found.sums, mirrored(found.sums))
+        )
+        upper = -higher
     clicks, groups = int(found.clicks()[0]), int(_n_groups(found)[0])
     mean = float(found.means()[0])
-    return Evidence(LOGGING, n, clicks, groups, mean, lower, -higher, GENERAL)
+    return Evidence(LOGGING, n, clicks, groups, mean, lower, upper, GENERAL)
 
 
 def _decisions(

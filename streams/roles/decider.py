@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError
 
 from rankstream.deployment_rules import DeploymentRefused
 from rankstream.settings import Settings
-from rankstream.snapshots import SnapshotError, pointer_of
+from rankstream.snapshots import SnapshotError, pointer_from, pointer_of
 from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.decisions import Manifest, decode_key, decode_manifest
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS, STATISTICS, full_name
@@ -135,6 +135,12 @@ class Decider:
         if made.pointer.epoch != newest[plan.general].epoch:
             # Rankers use nothing of it: see `rankstream.wire.decisions.Manifest`.
             return True
+        name_of_default, _, pointer = made.default.rpartition("@")
+        if (
+            name_of_default == plan.logging
+            and pointer_from(pointer.encode()).epoch != newest[plan.logging].epoch
+        ):
+            return True  # what was rolled back would be served on
         is_late = time.time() * 1_000.0 - made.at_ms >= plan.every_s * 1_000.0
         return is_late and self._state_of(name) != (made.stands_on, made.version)
 

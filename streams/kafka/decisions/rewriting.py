@@ -68,7 +68,8 @@ async def rewrite(
         wanted = {x.features_hash: x.n_features for x in deployed}
         lists = await logged_lists(settings, cluster, wanted, check)
         at_ms = least_watermark_of(lists.statistics) or now_ms()
-        check_room(settings, known.models.deployments(), at_ms=at_ms, spare=SPARE_NAMES)
+        spare = min(SPARE_NAMES, settings.limits.interventions // SPARE_SHARE)
+        check_room(settings, known.models.deployments(), at_ms=at_ms, spare=spare)
         deciding = partial(_made, name, settings, lists, deployed, known, check)
         made = await asyncio.to_thread(deciding)
         await own.write(made.rewrite.outputs(known.decisions.values))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from models.decisions.click_sums import (
+    MOST,
     ClickSums,
     LoggingPolicies,
     differences_of,
@@ -180,6 +181,22 @@ def test_lists_that_could_not_show_what_matters_are_left_out():
     agreed = differences_of(policies, sums, starts, first, np.array([0, 0.5, 0, 0]))
     assert agreed.unsupported.tolist() == [0, 0, 0]
     assert agreed.sums.groups.tolist() == [3, 2, 3, 9]
+
+
+def test_a_list_that_could_say_too_much_is_left_out():
+    """By who may be looked at, and not by its clicks; whichever way it would speak."""
+    rare = 0.5 / MOST
+    propensities = np.array([rare, 1.0])
+    one, pairs = np.array([0]), np.zeros((0, 4), np.int64)
+    sums = ClickSums(one, one + 1, one + 7, np.array([(0, 1, 3)]), pairs)
+    for first in ([0.4, 0.0], [-0.4, 0.0], [0.6, 0.0], [-0.6, 0.0]):
+        found = differences_of(
+            plain_policy(propensities, 1), sums, np.array([0, 2]), np.array(first),
+            np.zeros(2),
+        )  # fmt: skip
+        is_much = abs(first[0]) > 0.5
+        assert found.unsupported.tolist() == [7 if is_much else 0]
+        assert found.interactions().tolist() == [0 if is_much else 7]
 
 
 def test_a_rounding_is_no_difference():

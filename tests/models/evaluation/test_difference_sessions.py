@@ -250,19 +250,47 @@ def test_over_queries_the_mean_of_all_lists_is_bounded() -> None:
     alone = better._replace(groups=0 * better.groups)
     assert standing_over_queries(alone, Rule()).is_bound.all()
     assert not standing_over_queries(alone, Rule()).is_spread.any()
-    # Without any other group it stands, but not without the first.
-    is_first = better.groups == 0
-    of_one = better._replace(
-        totals=4.0 * better.totals * is_first, squares=better.squares * is_first
-    )
-    assert standing_over_queries(of_one, Rule()).is_bound.all()
-    assert not standing_over_queries(of_one, Rule()).is_spread.any()
     assert not standing_over_queries(better, Rule(epsilon=1.0)).is_bound.any()
     one_look = Rule(Bound.ONE_LOOK, 0.9)
     assert np.array_equal(
         standing_over_queries(better, one_look),
         standings(better, np.array([0, len(better.groups)]), one_look),
     )
+
+
+def of_equal_lists(totals: np.ndarray) -> DifferenceSums:
+    """Groups of 40 lists of one policy, by their sums of X."""
+    n = len(totals)
+    ones = np.ones(n)
+    return DifferenceSums(
+        np.arange(n), np.full(n, 40), np.full(n, 5), np.full(n, 20), ones, ones, ones,
+        totals, np.full(n, 20.0), np.full(n, 20.0),
+    )  # fmt: skip
+
+
+OVER_QUERIES = {
+    "nothing": (np.full(24, 10.0), (True, True, True)),
+    # Its quarter is no better for it: without all of that the others are enough.
+    "one group": (
+        np.where(np.arange(24) == 0, 600.0, np.where(np.arange(24) % 4, 6.0, -100.0)),
+        (True, False, False),
+    ),
+    "one quarter": (np.where(np.arange(24) % 4, -1.0, 22.0), (True, False, False)),
+    "sessions to come": (
+        np.where(np.arange(24) // 4 % 2, -14.0, 28.0),
+        (True, True, False),
+    ),
+}
+"""What a difference over all lists does not stand without; bound, spread, to come."""
+
+
+@pytest.mark.parametrize(("totals", "wanted"), OVER_QUERIES.values(), ids=OVER_QUERIES)
+def test_over_queries_each_part_of_the_rule_is_asked(
+    totals: np.ndarray, wanted: tuple[bool, bool, bool]
+) -> None:
+    """By sums that pass all parts but one."""
+    found = standing_over_queries(of_equal_lists(totals), Rule())
+    assert (found.is_bound[0], found.is_spread[0], found.is_to_come[0]) == wanted
 
 
 def test_over_queries_the_bound_is_where_one_side_passes() -> None:

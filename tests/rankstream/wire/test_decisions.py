@@ -225,7 +225,7 @@ def test_a_manifest_comes_back_with_its_snapshot() -> None:
 FAULTS: dict[str, Callable[[], Any]] = {
     "number": lambda: rewrite(0),
     "too large a number": lambda: rewrite(10**15),
-    "stands on nothing": lambda: rewrite(stands_on="1"),
+    "stands on nothing": lambda: rewrite(stands_on="1", default="m@1"),
     "another default, not brought": lambda: rewrite(default="m@0.2"),
     "no name": lambda: rewrite(name=""),
     "long name": lambda: rewrite(intervention="x" * 257),

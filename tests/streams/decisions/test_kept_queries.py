@@ -11,6 +11,11 @@ from models.decisions.meta_policy import Rule
 from models.decisions.tied_orders import expected_weights, tied_orders
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.policy_reward import dcg_weights
+from models.evaluation.bounds.families import Bound, confidence, intervals
+from models.evaluation.bounds.several_queries import (
+    lower_bound_over_queries,
+    sums_of_classes,
+)
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.configuration.decisions import META_POLICIES, DecisionSettings
 from rankstream.settings import ModelSettings, Settings, StatisticsSettings
@@ -170,3 +175,23 @@ def test_clicks_that_judge_change_who_is_chosen_and_no_policy() -> None:
     for policy, orders in before.orders.items():
         for one, other in zip(orders, after.orders[policy], strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("bound", ["any-time", "one-look"])
+def test_bounds_over_all_queries_are_those_that_judge(bound: str) -> None:
+    """Also where what may err is divided among single queries, as they are not."""
+    rule = msgspec.structs.replace(RULE, bound=bound)
+    shared = msgspec.structs.replace(rule, is_shared=True)
+    of_all, of_shared = (made(x).rewrite.manifest.general for x in (rule, shared))
+    assert of_all is not None
+    assert of_all == of_shared
+    sums = made(rule).decisions.general.sums
+    judged = (
+        lower_bound_over_queries(sums_of_classes(sums), 0.5)
+        if bound == "any-time"
+        else intervals(
+            sums, np.array([0, len(sums.groups)]), confidence(Bound(bound), 0.5)
+        )[0, 0]
+    )
+    assert of_all.lower == pytest.approx(judged, rel=1e-12)
+    assert of_all.lower < of_all.estimate < of_all.upper

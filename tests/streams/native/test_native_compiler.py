@@ -233,8 +233,10 @@ def test_sources_are_told_apart(
 
 def test_installing_compiles_again_when_a_source_is_newer(tmp_path: Path) -> None:
     """For both commands of the README, and not otherwise."""
-    for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(TREE / name, tmp_path)
+    classes = ("deploy/kafka/pom.xml", "tests/session/broker_classes.py")
+    for name in ("Makefile", "pyproject.toml", *classes):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TREE / name, tmp_path / name)
     native = tmp_path / "streams" / "native"
     ignored = shutil.ignore_patterns("__pycache__", ".#*")
     shutil.copytree(TREE / "streams" / "native", native, ignore=ignored)

@@ -169,6 +169,32 @@ def test_a_rollback_is_followed_at_once() -> None:
     assert (found.manifest.number, found.manifest.stands_on) == (2, "1.0")
 
 
+def test_a_rollback_of_the_safe_model_is_followed_at_once() -> None:
+    """It is what a rewrite brings as its default."""
+    world = counted().copied()
+    world.settings = settings_of(msgspec.structs.replace(RULE, every_s=3_600.0))
+    own = decider(world)
+    asyncio.run(turned(world, own))
+    rolled = rolled_back(own._served.newest["safe"], 1)
+    world.write(SNAPSHOTS, (b"safe", encode_snapshot(rolled)))
+    for _ in range(2):
+        own._next_s.clear()
+        asyncio.run(turned(world, own))
+    found = Standing(world)
+    found.assert_whole()
+    assert found.manifest is not None
+    assert (found.manifest.number, found.manifest.default) == (2, "safe@1.0")
+
+
+def test_of_few_names_a_quarter_is_left_to_others() -> None:
+    """So that decisions are made at all."""
+    world = counted().copied()
+    world.settings = settings_of(limits=LimitSettings(interventions=8))
+    own = decider(world)
+    asyncio.run(turned(world, own))
+    assert own.counters()["rewrites_written"] == 1
+
+
 def test_killed_at_every_point_it_wrote_all_or_nothing() -> None:
     """And the next one goes on."""
     whole, counting = counted().copied(), Mortal(1 << 30)

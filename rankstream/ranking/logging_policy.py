@@ -75,6 +75,15 @@ class LoggingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             Where one is missing, unknown or of no use, or a floor is above what some
             policy meets whatever the query.
         """
+        if unknown := sorted(set(experiment.options) - set(cls.__struct_fields__)):
+            raise ValueError(
+                f"must be among {list(cls.__struct_fields__)}; got {unknown}"
+            )
+        if "examination" not in experiment.options:
+            raise ValueError(
+                "examination must be set, P(looked at | rank), as [1.0, 0.6, 0.4]; it "
+                "is missing"
+            )
         found = msgspec.convert(experiment.options, cls)
         theta = found.examination
         if not theta or not all(0.0 < each <= 1.0 for each in theta):

@@ -64,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"so many queries, the surest first (default: {MOST})",
     )
     show = actions.add_parser("show", help="one query: order, evidence, what lacks")
-    show.add_argument("rule")
+    show.add_argument("rule", help="NAME of [decisions.NAME]")
     add_query(show)
     withdrawing = actions.add_parser(
         "withdraw", help="end a rule that the settings have no more"
     )
-    withdrawing.add_argument("rule")
+    withdrawing.add_argument("rule", help="its NAME, which the settings have no more")
     for action in (listing, show):
         action.add_argument("--json", action="store_true", help="print JSON")
 

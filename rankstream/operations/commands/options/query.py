@@ -2,7 +2,7 @@
 
 import argparse
 
-from rankstream.wire.routing import normalised_query
+from rankstream.wire.routing import SEGMENT_MARK, normalised_query
 from rankstream.wire.segments import query_in_segment
 
 
@@ -16,7 +16,7 @@ def add_query(parser: argparse.ArgumentParser, *, is_needed: bool = True) -> Non
     parser.add_argument(
         "--segment",
         metavar="NAME",
-        help="in this one, where `ingestion.segment` makes it part of queries",
+        help="of the query, where `ingestion.segment` makes it part of queries",
     )
 
 
@@ -31,3 +31,15 @@ def query_asked(arguments: argparse.Namespace) -> str:
     if arguments.segment is None:
         return normalised_query(arguments.query)
     return query_in_segment(arguments.query, arguments.segment)
+
+
+def as_asked(query: str) -> str:
+    """A query that is kept, in the words that ask for it.
+
+    Examples
+    --------
+    >>> as_asked("shoes"), as_asked("shoes\\x1fnl")
+    ("'shoes'", "'shoes' --segment 'nl'")
+    """
+    name, is_segmented, segment = query.partition(SEGMENT_MARK)
+    return f"{name!r:.60}" + (f" --segment {segment!r:.60}" if is_segmented else "")

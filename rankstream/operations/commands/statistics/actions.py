@@ -10,7 +10,7 @@ from rankstream.operations.answers.actions import Action, actions_of
 from rankstream.operations.answers.sources import CountedLog
 from rankstream.operations.commands import nothing, tell, write_json
 from rankstream.operations.commands.options.curves import whole_number
-from rankstream.operations.commands.options.query import query_asked
+from rankstream.operations.commands.options.query import as_asked, query_asked
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
 
@@ -51,9 +51,12 @@ def show_actions(source: CountedLog, arguments: argparse.Namespace) -> int:
     for why, n_lists in found.refused.items():
         tell(f"{counted(n_lists, 'list')} left out, {why}")
     if not found.actions:
+        asked = f" of the query {as_asked(queries[0])}" if queries else ""
+        listed = "; `statistics list` has the queries that were counted"
         return nothing(
-            "no closed list of one item says what an action earns: rank with a cutoff "
-            "of 1, by a policy that is logged, and from named candidates"
+            f"no closed list of one item{asked} says what an action earns: rank with "
+            "a cutoff of 1, by a policy that is logged, and from named candidates"
+            f"{listed if queries else ''}"
         )
     if arguments.json:
         write_json(found.to_dict())

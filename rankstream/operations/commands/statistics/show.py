@@ -21,7 +21,7 @@ from rankstream.operations.answers.statistics import (
     together,
 )
 from rankstream.operations.commands import nothing
-from rankstream.operations.commands.options.query import query_asked
+from rankstream.operations.commands.options.query import as_asked, query_asked
 from rankstream.operations.commands.statistics.tables import (
     SPARE_OF_RELEVANCE,
     SPARE_OF_SCOPES,
@@ -52,10 +52,10 @@ def show(source: CountedLog, arguments: argparse.Namespace) -> int:
     if not scopes:
         known = {name.query for name in statistics.scopes()}
         near = nearest(query, sorted(known)) if len(known) <= MOST_NAMES else ""
-        meant = f": did you mean {near!r:.60}? Else" if near else ";"
+        meant = f": did you mean {as_asked(near)}? Else" if near else ";"
         return nothing(
-            f"no closed list of the query {query!r}{meant} lists count when their "
-            f"click window has passed (`statistics list`){left and '; '}{left}"
+            f"no closed list of the query {as_asked(query)}{meant} lists count when "
+            f"their click window has passed (`statistics list`){left and '; '}{left}"
             f"{missing and '; '}{missing}"
         )
     settings = statistics.counted[0] if statistics.counted else None

@@ -23,6 +23,7 @@ from rankstream.configuration.counting import (
     LimitSettings,
     StatisticsSettings,
     TimeSettings,
+    ingestion_faults,
     limits_faults,
     statistics_faults,
     time_faults,
@@ -209,6 +210,7 @@ def contradiction(settings: Settings) -> Fault | None:
 def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from _of_namespace(settings.namespace)
     yield from time_faults(settings.time)
+    yield from ingestion_faults(settings.ingestion)
     yield from limits_faults(settings.limits)
     yield from statistics_faults(settings.statistics)
     for name, model in settings.models.items():

@@ -90,6 +90,17 @@ class ExcludeSettings(Section, frozen=True):
     minutes: Positive = 60
 
 
+def ingestion_faults(ingestion: IngestionSettings) -> Iterator[Fault]:
+    """Each setting of `[ingestion]` that cannot be so."""
+    segment = ingestion.segment
+    if segment and (segment.strip() != segment or not segment.isprintable()):
+        yield (
+            "ingestion.segment",
+            "ingestion.segment must name an attribute, without spaces around it and "
+            f"in visible characters; got {segment!r}",
+        )
+
+
 def time_faults(time: TimeSettings) -> Iterator[Fault]:
     """Each setting of `[time]` that cannot be so."""
     if time.remember_ms < time.disorder_ms:

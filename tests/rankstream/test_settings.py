@@ -109,6 +109,16 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
             ("time.keep_ms must be time.click_window_ms", "300", "301", "FILE"),
         ),
         (
+            "[ingestion]\nsegment = ' '",
+            {},
+            ("ingestion.segment must name an attribute", "' '", "FILE"),
+        ),
+        (
+            '[ingestion]\nsegment = "a\\u001fb"',
+            {},
+            ("ingestion.segment must name an attribute", "FILE"),
+        ),
+        (
             "[time]\ndisorder_ms = 301\nremember_ms = 300",
             {},
             ("time.remember_ms must be time.disorder_ms", "300", "301", "FILE"),

@@ -33,12 +33,30 @@ def query_asked(arguments: argparse.Namespace) -> str:
     return query_in_segment(arguments.query, arguments.segment)
 
 
+def queries_asked(arguments: argparse.Namespace) -> list[str] | None:
+    """The same where it may be left out; None for all queries.
+
+    Raises
+    ------
+    ValueError
+        Where the segment is none, or is that of no query.
+    """
+    if arguments.query is not None:
+        return [query_asked(arguments)]
+    if arguments.segment is not None:
+        raise ValueError(
+            "--segment must go with a query, as it is a part of one; "
+            f"got {arguments.segment!r:.60} alone: name the query too"
+        )
+    return None
+
+
 def as_asked(query: str) -> str:
-    """A query that is kept, in the words that ask for it.
+    r"""A query that is kept, in the words that ask for it.
 
     Examples
     --------
-    >>> as_asked("shoes"), as_asked("shoes\\x1fnl")
+    >>> as_asked("shoes"), as_asked("shoes\x1fnl")
     ("'shoes'", "'shoes' --segment 'nl'")
     """
     name, is_segmented, segment = query.partition(SEGMENT_MARK)

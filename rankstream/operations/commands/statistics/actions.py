@@ -10,7 +10,7 @@ from rankstream.operations.answers.actions import Action, actions_of
 from rankstream.operations.answers.sources import CountedLog
 from rankstream.operations.commands import nothing, tell, write_json
 from rankstream.operations.commands.options.curves import whole_number
-from rankstream.operations.commands.options.query import as_asked, query_asked
+from rankstream.operations.commands.options.query import as_asked, queries_asked
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
 
@@ -41,7 +41,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def show_actions(source: CountedLog, arguments: argparse.Namespace) -> int:
     """Print them; 1 where there are none."""
-    queries = None if arguments.query is None else [query_asked(arguments)]
+    queries = queries_asked(arguments)
+    if not 0.0 <= arguments.confidence <= 1.0:
+        raise ValueError(
+            f"--confidence must lie in [0, 1]; got {arguments.confidence:g}"
+        )
     found = actions_of(
         source.statistics,
         queries,

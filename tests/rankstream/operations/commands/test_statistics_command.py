@@ -424,3 +424,7 @@ def test_a_context_is_a_query_in_its_segment(run):
     assert "no closed list of one item" in told.err
     with pytest.raises(ValueError, match="a visible character"):
         run("actions", "hats", "--segment", " ")
+    with pytest.raises(ValueError, match=r"--segment must go with a query.*'NL'"):
+        run("actions", "--segment", "NL")
+    with pytest.raises(ValueError, match=r"--confidence must lie in .* got 1\.5"):
+        run("actions", "hats", "--confidence", "1.5")

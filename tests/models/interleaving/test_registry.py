@@ -6,7 +6,7 @@ from models.interleaving.method import Method
 from models.interleaving.registry import METHODS
 from tests.modules import defined_in
 
-MEMBERS = {name for name in vars(Method) if not name.startswith("_")}
+MEMBERS = {name for name in dir(Method) if not name.startswith("_")}
 
 
 def test_every_method_has_a_row() -> None:

@@ -101,7 +101,7 @@ def test_a_table_goes_on_where_it_stopped(
     assert {row["n_pairs"] for row in rows} == {"4"}
     drawn = {path.name for path in out.glob("*.svg")}
     assert drawn == {"logopt-squared.svg", "logopt-binary.svg"}
-    rates = list(csv.DictReader((out / "logopt-rates.csv").open()))
+    rates = list(csv.DictReader((out / "logopt-rates.csv").read_text().splitlines()))
     assert [int(row["ranker"]) for row in rates] == list(range(1, N_RANKERS + 1))
     assert 0.0 < float(rates[0]["clicks_per_list"]) < 3.0
     with (out / "logopt-claims.csv").open() as file:

@@ -136,8 +136,13 @@ def test_what_the_general_model_has_yet_to_show_is_told(written: Records) -> Non
 
 
 @pytest.mark.usefixtures("written")
-def test_commands_show_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_show_it(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In tables and in JSON."""
+    monkeypatch.setenv("COLUMNS", "250")
     config = tmp_path / "shop.toml"
     config.write_text("")
 

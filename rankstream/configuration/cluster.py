@@ -54,13 +54,17 @@ class RedisSettings(Section, frozen=True):
 
 
 class DeliverySettings(Section, frozen=True):
-    """How often stages commit, and how often the fold writes its state."""
+    """How often stages commit, and how often the fold writes its state.
+
+    A role that takes longer than `stop_s` to stop is killed.
+    """
 
     commit_s: PositiveFloat = 0.1
     state_s: PositiveFloat = 5.0
     state_records: Positive = 2_000
     transaction_timeout_ms: Positive = 60_000
     session_timeout_s: PositiveFloat = 10.0
+    stop_s: PositiveFloat = 30.0
     instance_id: str = ""
 
 

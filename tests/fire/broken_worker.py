@@ -60,6 +60,7 @@ def main(words: list[str]) -> int:
         return supervise(
             {role: [*words, "--child", role] for role in needed},
             final=frozenset({0, 78}),
+            patience_s=settings.delivery.stop_s,
             start=processes.start,
         )
     finally:

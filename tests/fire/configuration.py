@@ -93,6 +93,7 @@ def settings_file(
         f'[redis]\nurl = "{redis.url}"\n'
         "[delivery]\nsession_timeout_s = 6.0\n"
         + (SELDOM if options.is_fast else "")
+        + ("" if options.commit else f"stop_s = {max(30.0, options.stop_s)}\n")
         + CONFIG.format(
             fast=FAST if options.is_fast else "",
             # Builds of before may know no such model.

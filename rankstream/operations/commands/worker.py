@@ -26,6 +26,7 @@ from streams.kafka.processes.child_end import (
     end_for_memory,
     end_without_memory,
     tell_parent,
+    tell_where_asked,
 )
 from streams.kafka.processes.preloader import called
 from streams.kafka.processes.role_processes import Preloaded
@@ -117,8 +118,10 @@ def run(arguments: argparse.Namespace) -> int:
     except SettingsError as error:
         return _refused(error) if arguments.child else _refused_call(error)
     if arguments.child:
+        tell_where_asked()
         if arguments.instance:
-            stop_with_parent(sys.stdin.buffer)
+            patience_s = settings.delivery.stop_s
+            stop_with_parent(sys.stdin.buffer, patience_s=patience_s)
         return _child(_settings_of(settings, arguments), arguments)
     command = ["worker"]
     for name in ("config", "namespace"):
@@ -140,6 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
         return supervise(
             {role: [*command, "--child", role] for role in dict.fromkeys(roles)},
             final=frozenset({0, CONFIGURATION_EXIT}),
+            patience_s=settings.delivery.stop_s,
             on_started=lambda: log.info("event=started roles=%s", ",".join(roles)),
             start=processes.start,
         )

@@ -6,6 +6,7 @@ reason comes as certainly as the status, whatever becomes of the log.
 """
 
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
@@ -24,6 +25,9 @@ FAILURE_EXIT = 70
 LONGEST_REASON = 1_000
 """Bytes; much less than a socket holds, so that telling never waits."""
 
+ASKS_WHERE = signal.SIGUSR1
+"""Asks a child that does not stop what its threads do."""
+
 CRASHES = frozenset(
     (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
 )
@@ -35,6 +39,11 @@ _MEANINGS = {
     FAILURE_EXIT: "it failed",
     CONFIGURATION_EXIT: "it was refused, and another start would not help",
 }
+
+
+def tell_where_asked() -> None:
+    """In a child: from now on, write the stacks of all threads where it is asked."""
+    faulthandler.register(ASKS_WHERE)
 
 
 def tell_parent(reason: str) -> None:

@@ -40,6 +40,9 @@ class Running(Protocol):
     def kill(self) -> None:
         """Send SIGKILL."""
 
+    def send_signal(self, number: int, /) -> None:
+        """Send another signal."""
+
 
 Start = Callable[[Sequence[str], socket.socket, threading.Event], Running | None]
 """Starts a process with a standard input; None once it is not wanted any more, as the
@@ -85,13 +88,14 @@ class Forked:
 
     def terminate(self) -> None:
         """Send SIGTERM."""
-        self._send(signal.SIGTERM)
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Send SIGKILL."""
-        self._send(signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
 
-    def _send(self, number: signal.Signals) -> None:
+    def send_signal(self, number: int, /) -> None:
+        """Send a signal, unless it has ended."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)

@@ -10,7 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from streams.kafka.processes.child_end import FAILURE_EXIT, heard_from, reason_of
+from streams.kafka.processes.child_end import (
+    ASKS_WHERE,
+    FAILURE_EXIT,
+    heard_from,
+    reason_of,
+)
 from streams.kafka.processes.role_processes import Running, Start, spawned
 
 log = logging.getLogger("rankstream.supervisor")
@@ -19,8 +24,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
 STEADY_S = 60.0
 """After a child ran so long, it is started again at once."""
 
-PATIENCE_S = 30.0
-"""How long a child may take to stop before it is killed."""
+LOOK_S = 1.0
+"""How long a child has to say where it is before it is killed."""
 
 
 class Child:
@@ -51,9 +56,13 @@ class Child:
             process.terminate()
 
     def kill(self) -> None:
-        """End what would not stop."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
+        """End what would not stop, after it has said where it is."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        log.warning("event=stopping-too-long role=%s", self.name)
+        self._process.send_signal(ASKS_WHERE)
+        self.thread.join(LOOK_S)
+        self._process.kill()
 
     def _keep(self) -> None:
         next_pause_s = FIRST_PAUSE_S
@@ -91,7 +100,7 @@ class Child:
             return process.wait(), heard_from(ours)
 
 
-def stop_with_parent(stdin: IO[bytes], *, patience_s: float = PATIENCE_S) -> None:
+def stop_with_parent(stdin: IO[bytes], *, patience_s: float) -> None:
     """In a child: stop as if asked to when the parent is gone, killed for example.
 
     Parameters
@@ -118,6 +127,7 @@ def supervise(
     commands: dict[str, Sequence[str]],
     *,
     final: frozenset[int],
+    patience_s: float,
     on_started: Callable[[], None] = lambda: None,
     start: Start = spawned,
 ) -> int:
@@ -127,6 +137,8 @@ def supervise(
     ----------
     final
         Exit statuses after which starting again would not help.
+    patience_s
+        How long all may take to stop before they are killed.
     start
         Starts a child by its words, which are a whole command where nothing is said.
 
@@ -150,7 +162,7 @@ def supervise(
     ended = [child for child in children if not child.thread.is_alive()]
     for child in children:
         child.stop()
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     for child in children:
         child.thread.join(max(0.0, deadline - time.monotonic()))
         if child.thread.is_alive():

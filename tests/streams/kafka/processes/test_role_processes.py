@@ -136,7 +136,9 @@ def test_a_preloader_that_was_killed_takes_its_processes_along(tmp_path: Path) -
     """Nobody would hear of their ends; they are started again by another one."""
     log = tmp_path / "log"
     # It would not stop by itself, as it does not hear that its parent has let go.
-    stays = STOPS_WHEN_ASKED.replace("stop_with_parent(sys.stdin.buffer)", "")
+    stays = STOPS_WHEN_ASKED.replace(
+        "stop_with_parent(sys.stdin.buffer, patience_s=30.0)", ""
+    )
     parent = started(FORKED, stays, log)
     wait_until(lambda: says(log, "started"))
     preloader, child = family(parent)

@@ -17,7 +17,7 @@ import logging, sys
 logging.basicConfig(format="%(message)s", stream=sys.stdout)
 from streams.kafka.processes.supervisor import supervise
 child = [sys.executable, "-c", *sys.argv[1:]]
-sys.exit(supervise({"one": child}, final=frozenset({0, 78})))
+sys.exit(supervise({"one": child}, final=frozenset({0, 78}), patience_s=30.0))
 """
 FORKED = """
 import logging, sys
@@ -31,7 +31,10 @@ processes = Preloaded(
 )
 try:
     status = supervise(
-        {"one": sys.argv[1:]}, final=frozenset({0, 78}), start=processes.start
+        {"one": sys.argv[1:]},
+        final=frozenset({0, 78}),
+        patience_s=30.0,
+        start=processes.start,
     )
 finally:
     processes.close()
@@ -51,7 +54,7 @@ def stop(*_):
     log.write_text("stopped")
     sys.exit(0)
 signal.signal(signal.SIGTERM, stop)
-stop_with_parent(sys.stdin.buffer)
+stop_with_parent(sys.stdin.buffer, patience_s=30.0)
 log.write_text("started")
 while True:
     time.sleep(0.05)
@@ -69,11 +72,23 @@ while True:
 """
 
 
+TELLS_WHERE = """
+import os, pathlib, signal, sys, time
+from streams.kafka.processes.child_end import tell_where_asked
+tell_where_asked()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def waits_for_ever():
+    pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+    while True:
+        time.sleep(0.05)
+waits_for_ever()
+"""
+
 TELLS = """
 import os, pathlib, signal, sys, threading
 from streams.kafka.processes.child_end import tell_parent
 from streams.kafka.processes.supervisor import stop_with_parent
-stop_with_parent(sys.stdin.buffer)
+stop_with_parent(sys.stdin.buffer, patience_s=30.0)
 log = pathlib.Path(sys.argv[1])
 log.write_text(log.read_text() + "x" if log.exists() else "x")
 n = len(log.read_text())
@@ -168,6 +183,24 @@ def test_a_child_that_cannot_stop_ends_without_its_parent(
     parent.kill()
     parent.wait()
     wait_until(lambda: not is_running(child))
+
+
+def test_a_child_that_cannot_stop_says_where_it_is(
+    parent_script: str, tmp_path: Path
+) -> None:
+    """Then it is killed, and the parent tells of it."""
+    log = tmp_path / "log"
+    script = parent_script.replace("30.0", "0.2")
+    command = [sys.executable, "-c", script, TELLS_WHERE, str(log)]
+    parent = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: log.exists() and bool(log.read_text()))
+    parent.terminate()
+    said, told = parent.communicate(timeout=PATIENCE_S)
+    assert parent.returncode == 256 - signal.SIGKILL
+    assert "event=stopping-too-long role=one" in said
+    assert "in waits_for_ever" in told
 
 
 def test_the_log_says_why_each_child_ended(parent_script: str, tmp_path: Path) -> None:

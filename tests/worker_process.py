@@ -1,5 +1,6 @@
 """A worker as users start it, with its children at hand."""
 
+import os
 import subprocess
 import sys
 import time
@@ -29,6 +30,9 @@ state_s = 1.0
 Senders end their sources themselves: an idle one would be one that the machine kept.
 """
 
+SLOW_STOPS = {"RANKSTREAM_DELIVERY__STOP_S": "120"}
+"""A busy machine may take longer than a worker waits by default."""
+
 PATIENCE_S = 600.0
 """What must come is waited for: a busy machine is slow, and only slow."""
 
@@ -57,6 +61,7 @@ class WorkerProcess:
     def __init__(self, config: Path, log: Path, *words: str, **options: Any) -> None:
         self.log = log
         self._file = log.open("ab")
+        options.setdefault("env", {**os.environ, **SLOW_STOPS})
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "rankstream", "worker"),

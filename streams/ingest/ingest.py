@@ -13,7 +13,7 @@ import msgspec
 
 from rankstream.settings import Settings
 from rankstream.wire.bounds import carried_bytes
-from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
+from rankstream.wire.events import SCHEMA, Element, Frontier, encode_record
 from rankstream.wire.input_events import refusal_in
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_route
@@ -37,6 +37,16 @@ from streams.stage import Change, Output, SourceRecord
 
 END_HEADER = ("rankstream", b"end")
 """Marks the empty record that ends a source."""
+
+STEPS = 2_048
+"""Frontiers that all sources together write during a click window where no events go,
+to each partition. So what that costs grows with partitions, not with their square."""
+
+LONGEST_STEP = 1 / 16
+"""Of a click window: so far at most is what a partition knows behind a frontier."""
+
+Written = tuple[int, int] | None
+"""A frontier as it was last written somewhere."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -74,11 +84,12 @@ class Ingest:
             idle_ms=time.idle_ms,
             closing_ms=time.click_window_ms + time.disorder_ms + 1,
         )
+        self._step_ms = time.click_window_ms * min(
+            self._n_sources / STEPS, LONGEST_STEP
+        )
         self._sequences = [0] * self._n_partitions
-        self._written: tuple[int, int] | None = None
-        self._batches: list[list[Impression | Click]] = [
-            [] for _ in range(self._n_partitions)
-        ]
+        self._written: list[Written] = [None] * self._n_partitions
+        self._batches: list[list[Element]] = [[] for _ in range(self._n_partitions)]
         self._sizes = [0] * self._n_partitions
         self._outputs: list[Output] = []
         self._counts = {"consumed": 0, "passed": 0, "dead_letter": 0}
@@ -111,17 +122,28 @@ class Ingest:
         """Nothing is pending here."""
 
     def outputs(self) -> list[Output]:
-        """What was accepted, the dead letters, and the frontier where it moved."""
-        for partition in range(self._n_partitions):
+        """What was accepted, the dead letters, and the frontier where it matters.
+
+        It goes along with events, behind them. Where none go it is written once it has
+        moved by a part of the click window, or is of another state.
+        """
+        at_ms, state = frontier = self._clock.frontier()
+        told = Frontier(self._source, self._n_sources, at_ms, state)
+        for partition, written in enumerate(self._written):
+            moved = frontier != written and (
+                bool(self._batches[partition])
+                or written is None
+                or state != written[1]
+                or at_ms - written[0] >= self._step_ms
+            )
+            if moved:
+                if self._sizes[partition] > BATCH_BYTES:
+                    self._flush(partition)  # one event that fills a record
+                self._written[partition] = frontier
+                self._batches[partition].append(told)
             self._flush(partition)
-        frontier = self._clock.frontier()
-        if frontier != self._written:
-            self._written = frontier
-            element = Frontier(self._source, self._n_sources, *frontier)
-            for partition in range(self._n_partitions):
-                self._write(partition, [element])
-        written, self._outputs = self._outputs, []
-        return written
+        outputs, self._outputs = self._outputs, []
+        return outputs
 
     def changes(self) -> Iterable[Change]:
         """The whole state, as one value."""
@@ -156,7 +178,7 @@ class Ingest:
                 n_new = self._n_partitions - len(self._sequences)
                 self._sequences += [0] * n_new
                 self._clock.restore(clock)
-                self._written = tuple(written) if written else None
+                self._written = _written_in(written, len(self._sequences))
 
     def fingerprint(self) -> bytes:
         """A digest of the counts and sequence numbers."""
@@ -219,3 +241,11 @@ class Ingest:
         self._outputs.append(
             dead_letter(place, raw, reason, record.key, record.headers)
         )
+
+
+def _written_in(state: Any, n_partitions: int) -> list[Written]:
+    """Frontiers by partition; builds of before wrote one for all of them."""
+    if state and isinstance(state[0], int):
+        state = [state] * n_partitions
+    known = [tuple(each) if each else None for each in state or ()]
+    return [*known, *[None] * (n_partitions - len(known))]

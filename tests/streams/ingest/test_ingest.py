@@ -1,9 +1,12 @@
 """Ingestion's fold: once each, in numbered records, and nothing lost."""
 
+import base64
 import json
 from hashlib import sha256
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -246,6 +249,74 @@ def test_a_frontier_goes_to_every_partition_and_only_when_it_moves() -> None:
     assert {frontier.at_ms for frontier in first} == {NOW_MS - 30_000}
     assert {(frontier.source, frontier.n_sources) for frontier in first} == {(1, 8)}
     assert second == []
+
+
+def frontiers_by_partition(outputs: list[Output]) -> dict[int, list[int]]:
+    """Of each partition of `events` the times that it is told."""
+    told: dict[int, list[int]] = {}
+    for output in outputs:
+        if output.topic == "events" and output.partition is not None:
+            times = [e.at_ms for e in elements([output]) if isinstance(e, Frontier)]
+            told.setdefault(output.partition, []).extend(times)
+    return told
+
+
+def test_a_frontier_goes_along_with_events_and_elsewhere_once_it_has_moved() -> None:
+    """By eight of 2,048 parts of the window, as there are eight sources."""
+    ingest = stage()
+    for number in range(24):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    ingest.outputs()
+    step_ms = Settings().time.click_window_ms * 8 // 2_048 + 1
+
+    ingest.fold(record(json.dumps(query("i0", NOW_MS + step_ms - 2)).encode()))
+    (own,) = [each for each in ingest.outputs() if each.topic == "events"]
+    event, frontier = elements([own])
+    ingest.fold(record(json.dumps(query("i0", NOW_MS + step_ms)).encode()))
+    later = frontiers_by_partition(ingest.outputs())
+
+    assert isinstance(event, Impression)
+    assert frontier.at_ms == NOW_MS + step_ms - 2 - 30_000
+    assert later == {n: [NOW_MS + step_ms - 30_000] for n in range(4)}
+
+
+def test_an_event_that_fills_a_record_has_it_alone() -> None:
+    """What goes along with it would make the record larger than a topic takes."""
+    ingest = stage()
+    for number in range(24):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    ingest.outputs()
+    features = base64.b64encode(np.ones(200_000, "<f4").tobytes()).decode()
+    large = query("large", NOW_MS + 60_000, features=features)
+    ingest.fold(record(json.dumps(large).encode()))
+
+    found = [
+        [type(e) for e in elements([each])]
+        for each in ingest.outputs()
+        if each.topic == "events"
+    ]
+
+    assert sorted(found, key=str) == [*[[Frontier]] * 4, [Impression]]
+
+
+def test_frontiers_of_a_build_before_are_those_of_all_partitions() -> None:
+    """It wrote one for all of them, and nothing is said twice after an upgrade."""
+    ingest = stage()
+    for number in range(24):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    ingest.outputs()
+    (state,) = ingest.changes()
+    assert state.value is not None
+    decoded = msgspec.msgpack.decode(state.value)
+    assert decoded[3] == [[NOW_MS - 30_000, ACTIVE]] * 4
+    decoded[3] = decoded[3][0]
+    before = state._replace(value=msgspec.msgpack.encode(decoded))
+
+    upgraded = stage()
+    upgraded.restore([before])
+
+    assert upgraded.outputs() == []
+    assert list(upgraded.changes()) == [state]
 
 
 def test_one_event_ahead_makes_nothing_late() -> None:

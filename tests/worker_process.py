@@ -30,8 +30,11 @@ state_s = 1.0
 Senders end their sources themselves: an idle one would be one that the machine kept.
 """
 
-SLOW_STOPS = {"RANKSTREAM_DELIVERY__STOP_S": "120"}
-"""A busy machine may take longer than a worker waits by default."""
+FOR_TESTS = {
+    "RANKSTREAM_DELIVERY__COMMIT_S": "0.1",
+    "RANKSTREAM_DELIVERY__STOP_S": "120",
+}
+"""Tests wait for commits; a busy machine may take longer to stop than by default."""
 
 PATIENCE_S = 600.0
 """What must come is waited for: a busy machine is slow, and only slow."""
@@ -61,7 +64,7 @@ class WorkerProcess:
     def __init__(self, config: Path, log: Path, *words: str, **options: Any) -> None:
         self.log = log
         self._file = log.open("ab")
-        options.setdefault("env", {**os.environ, **SLOW_STOPS})
+        options.setdefault("env", {**os.environ, **FOR_TESTS})
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "rankstream", "worker"),

@@ -59,7 +59,7 @@ class DeliverySettings(Section, frozen=True):
     A role that takes longer than `stop_s` to stop is killed.
     """
 
-    commit_s: PositiveFloat = 0.1
+    commit_s: PositiveFloat = 1.0
     state_s: PositiveFloat = 5.0
     state_records: Positive = 2_000
     transaction_timeout_ms: Positive = 60_000

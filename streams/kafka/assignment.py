@@ -27,6 +27,9 @@ STALE_S = 60.0
 SHORTEST_PAUSE_S = 0.005
 """Between two rounds of commits, however long the first took."""
 
+GATHER_S = 0.05
+"""What comes together is committed together, where a commit is due once it comes."""
+
 log = logging.getLogger("rankstream.worker")
 
 T = TypeVar("T")
@@ -91,6 +94,7 @@ class Assignment:
         self._level_s: dict[TopicPartition, float] = {}
         self._opening = asyncio.Lock()
         self._hurry = asyncio.Event()
+        self._news = asyncio.Event()
 
     async def guarded(self, work: Awaitable[T]) -> T:
         """Do it, or end the process: nothing goes on after a failed commit."""
@@ -171,6 +175,7 @@ class Assignment:
             committer.fold(record, event)
         except BaseException as error:  # noqa: BLE001  whatever it is
             self._fail(error)
+        self._news.set()
         if committer.backlog.is_due:
             self._hurry.set()
         return True
@@ -199,16 +204,22 @@ class Assignment:
         await self._to_its_end(self._commit_all())
 
     async def run_commits(self) -> None:
-        """Commit every partition, again and again."""
+        """Commit every partition, again and again.
+
+        Once an interval after the last commit, or when something comes after that: so
+        what stages hand on one to another waits at the first of them only.
+        """
         every_s = self._settings.delivery.commit_s
         while True:
             started = time.monotonic()
             self._hurry.clear()
+            self._news.clear()
             await self.commit_all()
             spent_s = time.monotonic() - started
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(SHORTEST_PAUSE_S, every_s - spent_s)):
-                    await self._hurry.wait()
+            if await _is_set(self._hurry, max(SHORTEST_PAUSE_S, every_s - spent_s)):
+                continue
+            if not self._news.is_set() and await _is_set(self._news, every_s):
+                await _is_set(self._hurry, min(GATHER_S, every_s))
 
     async def read_outside(self, place: TopicPartition, first: int, end: int) -> None:
         """Hear that what comes next of a partition is not in its topic: the end.
@@ -364,6 +375,14 @@ class Assignment:
 
 async def _commit_last(live: Collection[Committer]) -> None:
     await asyncio.gather(*(one.commit_last() for one in live))
+
+
+async def _is_set(event: asyncio.Event, timeout_s: float) -> bool:
+    """Wait for it so long; whether it came."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    return event.is_set()
 
 
 def _reached(progress: "ReadProgress", folded: int) -> int | None:

@@ -115,7 +115,9 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         # A larger record comes all the same: a broker gives at least one batch.
         consumer._max_partition_fetch_bytes = 4 * MIB  # noqa: SLF001
+        # A trickle is read ten times a second, not once for each of its records.
         consumer._fetch_max_wait_ms = 100  # noqa: SLF001  a stage waits for the last
+        consumer._fetch_min_bytes = 16 * 1024  # noqa: SLF001
         # Faust's own stands for how long opening partitions may take.
         consumer._client._request_timeout_ms = REQUEST_MS  # noqa: SLF001
         consumer._request_timeout_ms = REQUEST_MS  # noqa: SLF001

@@ -14,8 +14,8 @@ from streams.worker_roles import ROLES
 
 ROWS = {
     # version, the first whose states it takes, state at every commit, compiled before
-    "ingest-queries": (1, 1, True, False),
-    "ingest-clicks": (1, 1, True, False),
+    "ingest-queries": (2, 1, True, False),
+    "ingest-clicks": (2, 1, True, False),
     "fold": (4, 2, False, True),
     "learn": (2, 1, True, True),
 }

@@ -7,13 +7,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from streams.kafka.assignment import Assignment, TopicPartition
+from streams.kafka.assignment import GATHER_S, Assignment, TopicPartition
 from streams.kafka.backlog import FULL_BYTES
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import State
 from streams.kafka.state.resume_position import StateRefused
 from streams.kafka.transport import ReadProgress
 from streams.stage import Output
+from tests.fakes.virtual_loop import VirtualLoop
 from tests.streams.kafka.memory_log import (
     FIRST,
     SETTINGS,
@@ -371,6 +372,30 @@ def test_a_full_backlog_is_committed_at_once() -> None:
         assert bench.assignment.committers[HERE].folded == 11
 
     run(body())
+
+
+def test_what_comes_after_an_interval_is_committed_as_it_comes() -> None:
+    """And what comes within one at its end: nobody waits for two."""
+    loop, bench = VirtualLoop(), Bench()
+    loop.finish(bench.open(HERE))
+    pump = loop.create_task(bench.assignment.run_commits())
+    loop.run_ready()
+    committed = []
+    interval_s = SETTINGS.delivery.commit_s
+    late_s = 2.5 * interval_s
+    for offset, start_s in ((10, 1.0), (11, late_s), (12, late_s + 1.0)):
+        loop.call_at(start_s, bench.take, offset)
+    while len(committed) < 3:
+        assert loop.pass_time()
+        assert loop.time() < 9.0 * interval_s
+        reached = bench.assignment.committers[HERE].committed
+        if reached == 10 + len(committed):
+            committed.append(loop.time())
+    pump.cancel()
+    loop.run_ready()
+    loop.close()
+    soon_s = late_s + GATHER_S
+    assert committed == pytest.approx([interval_s, soon_s, soon_s + interval_s], abs=1)
 
 
 @pytest.mark.parametrize("is_last", [False, True])

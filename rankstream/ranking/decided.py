@@ -47,4 +47,7 @@ class Decided(NamedTuple):
         found = shard.order(row, hash_of_items([items[place] for place in places]))
         if found is None or len(found.order) != len(items):
             return None  # of other candidates, whatever their hash
-        return TiedList([places[number] for number in found.order], found.ties)
+        slot = found.slot
+        if slot is not None:
+            slot = slot._replace(tried=[places[number] for number in slot.tried])
+        return TiedList([places[number] for number in found.order], found.ties, slot)

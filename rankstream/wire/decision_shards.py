@@ -9,7 +9,10 @@ by its digest, so one that stays as it was is written and fetched once. Little-e
     body   n_items (2) | order | first and last place of each tie, from 0
 
 Numbers of a body take a byte up to 256 items, else two. A query is found without its
-candidates, which are hashed only where it is there.
+candidates, which are hashed only where it is there. A body with a slot, as bandits have
+them, has more before and behind it, and its shard another schema:
+
+    0 (2) | n_ranks (2) | n_tried (2) | share (8) | n_items ... as above | items tried
 """
 
 import hashlib
@@ -23,7 +26,9 @@ from typing import NamedTuple
 import msgspec
 
 MAGIC = b"RSDS"
-SCHEMA = 1
+SCHEMA, WITH_SLOTS = 1, 2
+"""Of shards; the second where a body has a slot."""
+
 N_SHARDS = 256
 DIGEST_BYTES = 16
 MOST_ITEMS = 65_535
@@ -31,6 +36,7 @@ MOST_ITEMS = 65_535
 
 _HEADER = struct.Struct("<4sHI")
 _COUNT = struct.Struct("<H")
+_SLOT = struct.Struct("<HHHd")
 _WIDEST_OF_BYTES = 256
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -43,15 +49,37 @@ class DecisionError(ValueError):
     """
 
 
+class Slot(NamedTuple):
+    """What the last rank of a list shows now and then instead of its own item.
+
+    Parameters
+    ----------
+    n_ranks
+        Length of the lists that have it, less than there are items.
+    share
+        How often it tries another item, above 0 and at most 1.
+    tried : [n_tried]
+        Numbers in the sorted set of items that are worse than that of the last rank,
+        and not tied with it. Those that are tied with it, and were not drawn, are tried
+        beside them; each as often as another.
+    """
+
+    n_ranks: int
+    share: float
+    tried: Sequence[int]
+
+
 class TiedOrder(NamedTuple):
     """An order of candidates, and which of them are tied.
 
     `order` [n_items] are numbers in the sorted set, best first. `ties` are first and
     last place of each block of several, from 0: each order of its items is as good.
+    `slot` is None where lists have none.
     """
 
     order: Sequence[int]
     ties: Sequence[tuple[int, int]]
+    slot: Slot | None = None
 
 
 class Entry(NamedTuple):
@@ -114,7 +142,9 @@ def digest_of(shard: bytes) -> bytes:
     return hashlib.blake2b(shard, digest_size=DIGEST_BYTES).digest()
 
 
-def pack_order(order: Sequence[int], blocks: Sequence[int]) -> bytes:
+def pack_order(
+    order: Sequence[int], blocks: Sequence[int], slot: Slot | None = None
+) -> bytes:
     """The body of an entry.
 
     Parameters
@@ -127,7 +157,7 @@ def pack_order(order: Sequence[int], blocks: Sequence[int]) -> bytes:
     Raises
     ------
     DecisionError
-        Where they are no order of items in blocks.
+        Where they are no order of items in blocks, or have no such slot.
     """
     n = len(order)
     if not 0 < n <= MOST_ITEMS or sorted(order) != list(range(n)):
@@ -142,13 +172,25 @@ def pack_order(order: Sequence[int], blocks: Sequence[int]) -> bytes:
         )
     bounds = pairwise(accumulate(blocks, initial=0))
     ties = [at for start, end in bounds if end - start > 1 for at in (start, end - 1)]
-    return _COUNT.pack(n) + _numbers([*order, *ties], n)
+    body = _COUNT.pack(n) + _numbers([*order, *ties], n)
+    if slot is None:
+        return body
+    if not _is_slot(slot, order, ties):
+        raise DecisionError(
+            "a slot must be at a rank before the last item, with a share above 0 and "
+            f"at most 1, and try items that are behind it and not tied with it, each "
+            f"once; got {slot.n_ranks} of {n}, {slot.share}, {list(slot.tried)[:10]}"
+        )
+    head = _SLOT.pack(0, slot.n_ranks, len(slot.tried), slot.share)
+    return head + body + _numbers(slot.tried, n)
 
 
 def unpack_order(body: bytes) -> TiedOrder:
     """What `pack_order` made."""
-    order, places = _parts(body)
-    return TiedOrder(order, list(zip(places[::2], places[1::2], strict=True)))
+    plain, slot = _without_slot(body)
+    order, places = _parts(plain)
+    ties = list(zip(places[::2], places[1::2], strict=True))
+    return TiedOrder(order, ties, slot)
 
 
 def pack_shard(entries: Iterable[Entry]) -> bytes:
@@ -165,9 +207,10 @@ def pack_shard(entries: Iterable[Entry]) -> bytes:
     if any(one[:2] == other[:2] for one, other in pairwise(rows)):
         raise DecisionError("a shard must hold a query and candidate set once")
     ends = accumulate(len(each.body) for each in rows)
+    schema = WITH_SLOTS if any(_has_slot(each.body) for each in rows) else SCHEMA
     return b"".join(
         (
-            _HEADER.pack(MAGIC, SCHEMA, len(rows)),
+            _HEADER.pack(MAGIC, schema, len(rows)),
             _bytes("Q", (each.route for each in rows)),
             _bytes("Q", (each.items_hash for each in rows)),
             _bytes("I", ends),
@@ -206,10 +249,10 @@ def load_shard(packed: bytes, digest: bytes) -> DecisionShard:
     if not packed:
         return EMPTY_SHARD
     magic, schema, n = _HEADER.unpack_from(packed.ljust(_HEADER.size, b"\0"))
-    if (magic, schema) != (MAGIC, SCHEMA):
+    if magic != MAGIC or schema not in (SCHEMA, WITH_SLOTS):
         raise DecisionError(
-            f"shard {digest.hex()} must begin with {MAGIC!r} and schema {SCHEMA}; got "
-            f"{magic!r} and {schema}: run the release that wrote it"
+            f"shard {digest.hex()} must begin with {MAGIC!r} and schema {SCHEMA} or "
+            f"{WITH_SLOTS}; got {magic!r} and {schema}: run the release that wrote it"
         )
     bounds = list(accumulate((8 * n, 8 * n, 4 * n), initial=_HEADER.size))
     if len(packed) < bounds[-1]:
@@ -238,6 +281,11 @@ def _is_whole(shard: DecisionShard) -> bool:
 
 
 def _is_order(body: bytes) -> bool:
+    if _has_slot(body):
+        plain, slot = _without_slot(body)
+        if slot is None or _has_slot(plain) or not _is_order(plain):
+            return False
+        return _is_slot(slot, *_parts(plain))
     if len(body) <= _COUNT.size:
         return False
     (n,) = _COUNT.unpack_from(body)
@@ -260,6 +308,37 @@ def _parts(body: bytes) -> tuple[Sequence[int], Sequence[int]]:
     if n > _WIDEST_OF_BYTES:
         numbers = _array("H", body[_COUNT.size :])
     return numbers[:n], numbers[n:]
+
+
+def _has_slot(body: bytes) -> bool:
+    return body.startswith(_COUNT.pack(0))
+
+
+def _without_slot(body: bytes) -> tuple[bytes, Slot | None]:
+    """A body without its slot, and that; none where there is none, or not all of it."""
+    if not _has_slot(body) or len(body) < _SLOT.size + _COUNT.size:
+        return body, None
+    _, n_ranks, n_tried, share = _SLOT.unpack_from(body)
+    (n,) = _COUNT.unpack_from(body, _SLOT.size)
+    end = len(body) - n_tried * (1 if n <= _WIDEST_OF_BYTES else 2)
+    if end < _SLOT.size:
+        return body, None
+    tried: Sequence[int] = body[end:]
+    if n > _WIDEST_OF_BYTES:
+        tried = _array("H", body[end:])
+    return body[_SLOT.size : end], Slot(n_ranks, share, tried)
+
+
+def _is_slot(slot: Slot, order: Sequence[int], places: Sequence[int]) -> bool:
+    """Whether an order may have it; `places` are first and last places of ties."""
+    at = slot.n_ranks - 1
+    if not 0 <= at < len(order) - 1 or not 0.0 < slot.share <= 1.0:
+        return False
+    ties = zip(places[::2], places[1::2], strict=True)
+    last = next((last for first, last in ties if first <= at <= last), at)
+    behind, tried = {*order[last + 1 :]}, {*slot.tried}
+    is_each_once = len(tried) == len(slot.tried) and tried <= behind
+    return is_each_once and (last > at or bool(tried))
 
 
 def _malformed(digest: bytes) -> DecisionError:

@@ -25,6 +25,7 @@ from rankstream.wire.decision_shards import (
     N_SHARDS,
     DecisionError,
     Entry,
+    Slot,
     digest_of,
     hash_of_items,
     pack_order,
@@ -92,7 +93,14 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     blocks
         Sizes of the blocks of tied items, in that order.
     policy
-        Whose order it is: `OWN`, or `LOGGING` where that model keeps the set.
+        Whose order it is: `OWN`, or `LOGGING` where that model keeps the set; or the
+        policy of a bandit.
+    slot
+        Of the last rank, where a bandit has one.
+    lists
+        Of a bandit, those of its own that it was made of.
+    values
+        What a bandit orders `items` by, in their order.
     """
 
     schema: int
@@ -102,6 +110,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     blocks: list[int] = []
     evidence: list[Evidence] = []
     policy: str = OWN
+    slot: Slot | None = None
+    lists: int = 0
+    values: list[float] = []
 
 
 class Manifest(msgspec.Struct, frozen=True, array_like=True):
@@ -117,8 +128,9 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
         EPOCH.VERSION of `model` when it was written. Under another epoch, as after a
         rollback, a ranker uses none of it.
     intervention
-        What all of its lists log. Empty where the rule was withdrawn: then there are no
-        decisions, and lists are made as without the rule.
+        What all of its lists log; that of a bandit stays over its rewrites. Empty where
+        the rule was withdrawn: then there are no decisions, and lists are made as
+        without the rule.
     default
         MODEL@EPOCH.VERSION of the snapshot that serves all queries without a decision.
     envelope
@@ -139,6 +151,10 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     lacking
         What the general policy has yet to show to replace the logging one, as
         `models.decisions.over_all_queries` names it.
+    bandit
+        Its policy and how long its lists are, in words; empty of a rule.
+    n_counted
+        Lists that were counted when it was decided; 0 of rewrites that do not say it.
     """
 
     schema: int
@@ -158,17 +174,13 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     n_logging: int = 0
     paired: list[float] = []
     lacking: list[str] = []
+    bandit: str = ""
+    n_counted: int = 0
 
     @property
     def pointer(self) -> Pointer:
         """What it stands on."""
         return pointer_from(self.stands_on.encode())
-
-    @property
-    def version(self) -> int:
-        """Lists that were counted when it was decided; 0 where its name has none."""
-        counted = self.intervention.rpartition(".")[2]
-        return int(counted) if counted.isascii() and counted.isdecimal() else 0
 
 
 class DecisionKey(NamedTuple):
@@ -261,7 +273,7 @@ def entry_of(query: str, decision: Decision) -> Entry:
             "a decision must order all of its items, which must be sorted, each once; "
             f"got {len(decision.order)} of {items[:3]!r:.100} for {query!r:.100}"
         )
-    body = pack_order(decision.order, decision.blocks)
+    body = pack_order(decision.order, decision.blocks, decision.slot)
     return Entry(hash_of_query(query), hash_of_items(items), body)
 
 

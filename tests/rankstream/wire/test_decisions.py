@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rankstream.ranking.tied_list import TiedList
 from rankstream.wire import decisions as wire
 from rankstream.wire.bounds import LARGEST
 from rankstream.wire.decision_shards import (
@@ -14,6 +15,8 @@ from rankstream.wire.decision_shards import (
     N_SHARDS,
     DecisionError,
     Entry,
+    Slot,
+    TiedOrder,
     digest_of,
     hash_of_items,
     load_shard,
@@ -134,9 +137,13 @@ def test_damaged_shards_are_refused() -> None:
             load_shard(packed[:at] + bytes([packed[at] ^ 1]) + packed[at + 1 :], digest)
 
 
-def test_no_bytes_make_a_look_up_fail() -> None:
+@pytest.mark.parametrize("slot", [None, Slot(2, 0.5, [0, 1])])
+def test_no_bytes_make_a_look_up_fail(slot: Slot | None) -> None:
     """What somebody made up, with its own digest, is refused or can be looked up."""
-    entries = [entry_of("q", decision(blocks=[3, 3])), entry_of("r", decision())]
+    entries = [
+        entry_of("q", decision(blocks=[3, 3], slot=slot)),
+        entry_of("r", decision()),
+    ]
     packed = pack_shard(entries)
     rng = np.random.default_rng(8)
     n_refused = 0
@@ -151,10 +158,62 @@ def test_no_bytes_make_a_look_up_fail() -> None:
             n_refused += 1
             continue
         for row, hashed in enumerate(shard.hashes):
-            order, ties = shard.order(row, hashed) or ((), ())
+            order, ties, found = shard.order(row, hashed) or TiedOrder((), ())
             assert sorted(order) == list(range(len(order))) != []
             assert all(0 <= first < last < len(order) for first, last in ties)
+            if found is not None:
+                assert 1 <= found.n_ranks < len(order)
+                assert {*found.tried} < {*order}
+            listed = TiedList([*order], ties, found)
+            for cutoff in (1, 2, 6):
+                assert len({*listed.drawn(cutoff=cutoff, seed=1)[0]}) <= cutoff
+                assert listed.exposures(cutoff).sum() < cutoff + 1e-5
     assert 500 < n_refused < 3_000
+
+
+SLOTS = [
+    (20, Slot(4, 0.5, [19, 17])), (20, Slot(6, 0.25, [])), (300, Slot(5, 1.0, [299])),
+    (300, Slot(4, 0.5, [*range(8, 300)])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "slot"), SLOTS)
+def test_a_slot_comes_back(n: int, slot: Slot) -> None:
+    """With the order and its ties, and its shard has the other schema."""
+    blocks = [4, 4, *[1] * (n - 8)]
+    plain = decision(items=_items(n), order=[*range(n)], blocks=blocks)
+    with_slot = msgspec.structs.replace(plain, slot=slot)
+    assert wire.decode_decision(wire.encode_decision(with_slot)) == with_slot
+    for one, expected in ((plain, 1), (with_slot, 2)):
+        entry = entry_of("q", one)
+        packed = pack_shard([entry, entry_of("r", plain)])
+        assert int.from_bytes(packed[4:6], "little") == expected
+        shard = load_shard(packed, digest_of(packed))
+        row = shard.first_rows[entry.route]
+        found = shard.order(row, entry.items_hash)
+        assert found is not None
+        assert [*found.order] == one.order
+        assert found.ties == [(0, 3), (4, 7)]
+        told = found.slot
+        assert (told and (told.n_ranks, told.share, [*told.tried])) == one.slot
+
+
+def _items(n: int) -> list[str]:
+    return [f"{number:03}" for number in range(n)]
+
+
+@pytest.mark.parametrize(
+    "slot",
+    [
+        Slot(0, 0.5, [5]), Slot(6, 0.5, [5]), Slot(4, 0.0, [5]), Slot(4, 1.1, [5]),
+        Slot(4, float("nan"), [5]), Slot(4, 0.5, [5, 5]), Slot(4, 0.5, [6]),
+        Slot(4, 0.5, [0]), Slot(4, 0.5, [4]), Slot(2, 0.5, []),
+    ],
+)  # fmt: skip
+def test_a_slot_that_tries_what_it_cannot_is_refused(slot: Slot) -> None:
+    """What is above it or tied with it, what is not there, and nothing at all."""
+    with pytest.raises(DecisionError, match="a slot must be"):
+        pack_order([*range(6)], [1, 1, 1, 2, 1], slot)
 
 
 def test_bodies_that_are_no_orders_are_refused() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from rankstream.configuration.bandits import BanditSettings, bandit_faults
 from rankstream.configuration.cluster import (
     DeliverySettings,
     KafkaSettings,
@@ -46,6 +47,7 @@ from rankstream.configuration.sources import (
 from rankstream.configuration.training import Schedule, TrainingSettings, TrainSettings
 
 __all__ = [
+    "BanditSettings",
     "CurveSettings",
     "DecisionSettings",
     "DeliverySettings",
@@ -94,6 +96,7 @@ class Settings(Section, frozen=True):
     curves: dict[str, CurveSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
     decisions: dict[str, DecisionSettings] = {}
+    bandits: dict[str, BanditSettings] = {}
     sources: dict[str, SourceSettings] = {}
     formats: dict[str, FormatSettings] = {}
     file: str = ""
@@ -137,6 +140,11 @@ class Settings(Section, frozen=True):
         if model.training.examination or model.training.curve:
             return model.training.curve
         return self.only_curve
+
+    @property
+    def decided(self) -> dict[str, DecisionSettings | BanditSettings]:
+        """Rules of decisions and bandits, which the role `decide` writes, by name."""
+        return {**self.decisions, **self.bandits}
 
     def with_kafka(self, **n_partitions: int) -> "Settings":
         """The same, with other numbers of partitions."""
@@ -219,6 +227,13 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment, settings.statistics)
     yield from decision_faults(settings.decisions, settings.models, settings.curves)
+    yield from bandit_faults(
+        settings.bandits,
+        settings.models,
+        settings.curves,
+        settings.decisions,
+        settings.curve_for,
+    )
     yield from format_faults(settings.formats)
     yield from source_faults(settings.sources)
     yield from kafka_faults(settings.kafka)

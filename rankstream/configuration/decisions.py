@@ -53,6 +53,16 @@ class DecisionSettings(Section, frozen=True):
     queries: Positive = 100_000
     memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 2_048
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Those that it compares; rankers of the first one serve it."""
+        return self.general, self.logging
+
+    @property
+    def bandit(self) -> str:
+        """Empty, as it is none."""
+        return ""
+
 
 def decision_faults(
     decisions: Mapping[str, DecisionSettings],

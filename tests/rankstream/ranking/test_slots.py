@@ -1,7 +1,7 @@
 """Lists whose last rank tries what may be better: logged as they are drawn."""
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def lists_of(tied: TiedList, cutoff: int) -> Chances:
         [*itertools.chain(*each)]
         for each in itertools.product(*map(itertools.permutations, blocks))
     ]
-    found: Counter[tuple[int, ...]] = Counter()
+    found: Chances = defaultdict(float)
     for order in orders:
         shown, slot = order[:cutoff], tied.slot
         share, tried = 0.0, []

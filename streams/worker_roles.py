@@ -103,7 +103,7 @@ def _is_training(settings: Settings) -> bool:
 
 
 def _is_deciding(settings: Settings) -> bool:
-    return bool(settings.decisions)
+    return bool(settings.decided)
 
 
 def _has_sources(settings: Settings) -> bool:
@@ -162,7 +162,7 @@ ROLES = {
         ),
         Role(
             "decide",
-            "what is served for which query, where there are rules of decisions",
+            "what is served for which query, where there are rules or bandits",
             7,
             _decide,
             (STATISTICS, CANDIDATES, SNAPSHOTS, DECISIONS),

@@ -130,6 +130,14 @@ def list_click_pairs(lists: Lists) -> Int64:
     return _click_pairs(ListCounts(lists))
 
 
+def list_preferences(lists: Lists) -> Int64:
+    """How often items were preferred to others of their list, in rows that may repeat.
+
+    [n, 4]: group, item, plus, minus; see `models.counts.cells.ITEM_NAMES`.
+    """
+    return _preferences(ListCounts(lists))[:, :4]
+
+
 @dataclass(frozen=True)
 class ListCounts:
     """Grids of a list form; each is made when first asked for."""

@@ -12,7 +12,7 @@ import numpy as np
 from models.arrays import Floats
 from models.decisions.tied_orders import TiedOrders, expected_weights, tied_orders
 from rankstream.wire.envelope import Snapshot
-from streams.decisions.evidence import CandidateSets
+from streams.decisions.closed_sets import CandidateSets
 from streams.estimation.targets import Candidates, SnapshotTarget, Target
 from streams.training.feature_records import FeatureRecords
 

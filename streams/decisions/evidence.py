@@ -16,29 +16,11 @@ from models.arrays import Floats, Integers
 from models.decisions.click_sums import ClickSums, LoggingPolicies
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Splits
+from streams.decisions.closed_sets import CandidateSets
 from streams.decisions.evidence_reader import EvidenceReader
 from streams.decisions.refused import Refused
 from streams.statistics.keys import ScopeName
 from streams.statistics.reader import Statistics
-
-
-class CandidateSets(NamedTuple):
-    """Closed candidate sets of queries, in the order of the statistics.
-
-    Parameters
-    ----------
-    queries, names : [n_sets]
-        Query and name of the set.
-    items : [n_sets]
-        Ids of its items, sorted.
-    starts : [n_sets + 1]
-        Where the items of each set begin, all sets one after another.
-    """
-
-    queries: tuple[str, ...]
-    names: tuple[bytes, ...]
-    items: tuple[tuple[str, ...], ...]
-    starts: Integers
 
 
 class Evidence(NamedTuple):
@@ -116,11 +98,4 @@ def evidence_of(
     reader = EvidenceReader(splits, curve, weights)
     for batch in statistics.batches(queries, is_wanted=is_wanted):
         reader.take(batch)
-    numbers, items = reader.sets()
-    sets = CandidateSets(
-        tuple(query for query, _ in numbers),
-        tuple(name for _, name in numbers),
-        tuple(items),
-        np.cumsum([0, *map(len, items)]),
-    )
-    return Evidence(sets, *reader.sums(), reader.refused(), splits, weights)
+    return Evidence(reader.sets(), *reader.sums(), reader.refused(), splits, weights)

@@ -1,6 +1,5 @@
 """Reads batches of scopes into lists, clicks and pairs of clicks by logging policy."""
 
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +9,11 @@ from models.counts.fixed_point import Int64
 from models.counts.group_tables import summed_rows
 from models.counts.list_form import ListCounts, list_click_pairs
 from models.counts.placements import DETERMINISTIC, TAIL_SHUFFLE, WITHOUT_EXPOSURE
-from models.counts.scope_record import CAPPED, CONVERTED, LONGEST_LIST
+from models.counts.scope_record import LONGEST_LIST
 from models.decisions.click_sums import ClickSums, LoggingPolicies
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Splits
+from streams.decisions.closed_sets import CandidateSets, ClosedSets
 from streams.decisions.general_parts import GeneralParts, general_parts
 from streams.decisions.logging_policies import (
     Placements,
@@ -60,9 +60,7 @@ class EvidenceReader:
         self._side_of[[*splits.selection]] = SELECTION
         self._table = PolicyTable(curve, weights)
         self._rows = PlacedRows()
-        self._sets: dict[tuple[str, bytes], int] = {}
-        self._items: list[tuple[str, ...]] = []
-        self._refused: Counter[Refused] = Counter()
+        self._closed = ClosedSets()
         # Policy, group, and lists; item, clicks; item, other item, clicks on both.
         self._counted: dict[tuple[int, int], list[Int64]] = {
             (side, width): [np.empty((0, width), np.int64)]
@@ -77,7 +75,7 @@ class EvidenceReader:
         totals = totals[np.argsort(totals[:, 0])]
         batch = batch._replace(general=batch.general._replace(totals=totals))
         by_id = batch.sorted_items()
-        sets = self._take_sets(batch, by_id)
+        sets = self._closed.take(batch, by_id)
         parts = _Parts(sets, self._side_of)
         general = general_parts(
             batch.general, parts.of(batch.general.totals[:, 0]), batch.n_items()
@@ -89,36 +87,15 @@ class EvidenceReader:
         self._take_lists(batch, by_id, parts, of_lists, is_mixed)
         self._take_general(batch, by_id, parts, general, of_parts)
 
-    def _take_sets(self, batch: ScopeBatch, by_id: SortedItems) -> Int64:
-        """The number of each scope's set; -1 of scopes that are refused."""
-        numbers = np.full(len(batch.names), -1)
-        is_refused = batch.heads[:, 0] & (CAPPED | CONVERTED) > 0
-        for scope, name in enumerate(batch.names):
-            if name.is_growing:
-                continue
-            key = name.query, name.candidate_set
-            if key not in self._sets:
-                self._sets[key] = len(self._items)
-                self._items.append(by_id.items[scope])
-            if not is_refused[scope]:
-                numbers[scope] = self._sets[key]
-        return numbers
-
     def _count_refused(self, batch: ScopeBatch, parts: "_Parts") -> None:
         """Lists of scopes that are refused whole."""
         lists, totals = batch.lists, batch.general.totals
         cells = np.concatenate((lists.groups, totals[:, 0]))
         shown = np.concatenate((lists.shown, totals[:, 1]))
-        is_gone = (parts.sets[cells // STRIDE] < 0) & (parts.sides(cells) >= 0)
-        scopes = cells[is_gone] // STRIDE
-        by_scope = np.bincount(scopes, shown[is_gone], len(batch.names))
-        for scope in np.flatnonzero(by_scope).tolist():
-            flags, why = int(batch.heads[scope, 0]), Refused.CONVERTED
-            if flags & CAPPED:
-                why = Refused.CAPPED
-            if batch.names[scope].is_growing:
-                why = Refused.GROWING
-            self._refused[why] += int(by_scope[scope])
+        is_used = parts.sides(cells) >= 0
+        scopes, n = cells[is_used] // STRIDE, len(batch.names)
+        by_scope = np.bincount(scopes, shown[is_used], n).astype(np.int64)
+        self._closed.refuse(batch, parts.sets, by_scope)
 
     def _policies(
         self,
@@ -179,8 +156,8 @@ class EvidenceReader:
         unknown = np.isin(lists.rows, [-1 - policy for policy in WITHOUT_EXPOSURE])
         is_unknown = (part >= 0) & unknown[lists.owners]
         is_gone = (part >= 0) & ~is_unknown & is_mixed[part]
-        self._refused[Refused.UNKNOWN] += int(lists.shown[is_unknown].sum())
-        self._refused[Refused.MIXED] += int(lists.shown[is_gone].sum())
+        self._closed.add(Refused.UNKNOWN, int(lists.shown[is_unknown].sum()))
+        self._closed.add(Refused.MIXED, int(lists.shown[is_gone].sum()))
         own = np.where((part < 0) | is_unknown | is_gone, -1, policies[lists.owners])
         entries = _Entries(own, lists.groups, lists.shown)
         # Clicks at ranks that the curve does not have are left out with the ranks.
@@ -209,10 +186,9 @@ class EvidenceReader:
         policies: Int64,
     ) -> None:
         refused = ~general.is_told
-        self._refused[Refused.UNKNOWN] += int(general.lists[general.is_unknown].sum())
-        self._refused[Refused.MIXED] += int(
-            general.lists[refused & ~general.is_unknown].sum()
-        )
+        unknown = general.is_unknown
+        self._closed.add(Refused.UNKNOWN, int(general.lists[unknown].sum()))
+        self._closed.add(Refused.MIXED, int(general.lists[refused & ~unknown].sum()))
         totals = batch.general.totals
         part = parts.of(totals[:, 0])
         of_part = np.full(2 * len(parts.sets) + 1, -1)  # the last one is of no part
@@ -248,13 +224,13 @@ class EvidenceReader:
                 width = columns.shape[1]
                 self._counted[side, width].append(summed_rows(columns, width - 1))
 
-    def sets(self) -> tuple[dict[tuple[str, bytes], int], list[tuple[str, ...]]]:
-        """Numbers of sets by query and name, and the ids of their items, sorted."""
-        return self._sets, self._items
+    def sets(self) -> CandidateSets:
+        """All candidate sets that came."""
+        return self._closed.sets()
 
     def refused(self) -> dict[Refused, int]:
         """Lists that were left out, by reason."""
-        return {why: n for why in Refused if (n := self._refused[why])}
+        return self._closed.refused()
 
     def sums(self) -> tuple[LoggingPolicies, ClickSums, ClickSums]:
         """Policies that logged; lists and clicks of training and of selection."""

@@ -11,9 +11,10 @@ from models.estimators.policy_reward import dcg_weights
 from models.estimators.splits import Shares, Splits, split_groups
 from models.evaluation.bounds.families import Bound
 from rankstream.settings import Settings
+from streams.decisions.closed_sets import CandidateSets
 from streams.decisions.decide import Decisions, decide
 from streams.decisions.declared_policies import DeclaredPolicy, snapshot_policy
-from streams.decisions.evidence import CandidateSets, Evidence, evidence_of
+from streams.decisions.evidence import Evidence, evidence_of
 from streams.decisions.judging import (
     confidence_of,
     judgements_of,

@@ -47,8 +47,8 @@ from rankstream.wire.decisions import (
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.envelope import intervention_of
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS
+from streams.decisions.closed_sets import CandidateSets
 from streams.decisions.decide import Comparison, Decisions
-from streams.decisions.evidence import CandidateSets
 from streams.stage import Output
 
 NAMES = {meta_policy.SPECIALISED: OWN, meta_policy.LOGGING: LOGGING}
@@ -99,12 +99,13 @@ class Rewrite(NamedTuple):
     decisions
         Records by key, also of sets for which nothing is decided yet.
     groups
-        Whose clicks it came from, for the note of its deployment.
+        Whose clicks it came from, for the note of its deployment; None where that was
+        noted before.
     """
 
     manifest: Manifest
     decisions: dict[bytes, Decision]
-    groups: tuple[int, ...]
+    groups: tuple[int, ...] | None
 
     def outputs(self, before: Records) -> list[Output]:
         """Records of one transaction: what changed, the manifest, and a note.
@@ -126,7 +127,7 @@ class Rewrite(NamedTuple):
         ]
         made = self.manifest
         notes = []
-        if made.intervention:
+        if made.intervention and self.groups is not None:
             record = deployment_record(made.intervention, made.at_ms, self.groups)
             notes = [Output(SNAPSHOTS, 0, *record)]
         value = encode_manifest(made)
@@ -194,6 +195,7 @@ def rewritten(  # noqa: PLR0913  all that a rewrite has
         ),
         paired=[decided.over_all.low, decided.over_all.high] if speaking else [],
         lacking=[str(each) for each in decided.over_all.lacking],
+        n_counted=occasion.version,
     )
     learned = {*occasion.groups, *general.groups, *deployed.logging.groups}
     return Rewrite(manifest, decisions, tuple(sorted(learned)))

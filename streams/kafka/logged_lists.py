@@ -26,7 +26,8 @@ async def logged_lists(
     Parameters
     ----------
     wanted
-        Hashes of lists of features, and how many features each has.
+        Hashes of lists of features, and how many features each has; of none, features
+        are not read.
     check
         Is called before each batch; what it raises ends all.
     """
@@ -50,4 +51,6 @@ async def logged_lists(
         return found
 
     statistics = await built_of(pairs(STATISTICS), Statistics)
+    if not wanted:
+        return LoggedLists(statistics, {})
     return LoggedLists(statistics, await built_of(pairs(CANDIDATES), features))

@@ -53,9 +53,9 @@ class Decider:
         self.wrote_s: float | None = None
         self._settings = settings
         self._cluster = cluster
-        rules = settings.decisions.values()
-        self._models = frozenset(x for one in rules for x in (one.general, one.logging))
-        self._served = ServedSnapshots(self._models)
+        self._plans = settings.decided
+        models = frozenset(x for one in self._plans.values() for x in one.models)
+        self._served = ServedSnapshots(models)
         self._manifests: dict[str, Manifest] = {}
         self._counted: dict[int, int] = {}
         self._next_s: dict[str, float] = {}
@@ -103,7 +103,7 @@ class Decider:
 
     def counters(self) -> dict[str, int]:
         """What happened so far, and how many decisions are in force."""
-        known = [self._manifests.get(name) for name in self._settings.decisions]
+        known = [self._manifests.get(name) for name in self._plans]
         in_force = sum(each.n_decisions for each in known if each)
         return {**self._counts, "decisions_in_force": in_force}
 
@@ -115,7 +115,7 @@ class Decider:
         """
         await either(self._news, stop, timeout_s=LOOK_S)
         self._news.clear()
-        for name in self._settings.decisions:
+        for name in self._plans:
             if not stop.is_set() and self._is_due(name):
                 await self._rewrite(name, stop)
 
@@ -123,34 +123,34 @@ class Decider:
         """Nothing is left: each rewrite lets go of what it has."""
 
     def _is_due(self, name: str) -> bool:
-        plan, newest = self._settings.decisions[name], self._served.newest
-        if not {plan.general, plan.logging} <= newest.keys():
+        plan, newest = self._plans[name], self._served.newest
+        if not {*plan.models} <= newest.keys():
             return False
         now_s = time.monotonic()
         if now_s < self._next_s.get(name, now_s):
             return False
         made = self._manifests.get(name)
-        if made is None:
+        if made is None or made.bandit != plan.bandit:
             return True
-        if made.pointer.epoch != newest[plan.general].epoch:
+        if made.pointer.epoch != newest[plan.models[0]].epoch:
             # Rankers use nothing of it: see `rankstream.wire.decisions.Manifest`.
             return True
-        name_of_default, _, pointer = made.default.rpartition("@")
+        default, _, pointer = made.default.rpartition("@")
         if (
-            name_of_default == plan.logging
-            and pointer_from(pointer.encode()).epoch != newest[plan.logging].epoch
+            default in plan.models
+            and pointer_from(pointer.encode()).epoch != newest[default].epoch
         ):
             return True  # what was rolled back would be served on
         is_late = time.time() * 1_000.0 - made.at_ms >= plan.every_s * 1_000.0
-        return is_late and self._state_of(name) != (made.stands_on, made.version)
+        return is_late and self._state_of(name) != (made.stands_on, made.n_counted)
 
     def _state_of(self, name: str) -> tuple[str, int]:
         """What a rewrite made now would stand on; of equal ones nothing is written."""
-        general = self._served.newest[self._settings.decisions[name].general]
-        return str(pointer_of(general)), sum(self._counted.values())
+        served = self._served.newest[self._plans[name].models[0]]
+        return str(pointer_of(served)), sum(self._counted.values())
 
     async def _rewrite(self, name: str, stop: asyncio.Event) -> None:
-        plan = self._settings.decisions[name]
+        plan = self._plans[name]
         self._next_s[name] = time.monotonic() + min(RETRY_S, plan.every_s)
         try:
             made = await rewrite(self._settings, self._cluster, name, stop)

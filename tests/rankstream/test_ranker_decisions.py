@@ -4,7 +4,7 @@ import base64
 import sys
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,16 +13,15 @@ import pytest
 
 from rankstream.decision_scripts import HeldDecisions
 from rankstream.ranker import Ranker, Ranking
-from rankstream.redis_scripts import Newest
-from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable
-from rankstream.wire.canary_snapshots import KnownCanary
+from rankstream.snapshots import StoreUnavailable
 from rankstream.wire.decision_shards import N_SHARDS, hash_of_items, load_shard
-from rankstream.wire.decisions import Decision, place_of
+from rankstream.wire.decisions import Decision
 from rankstream.wire.events import LOGGED, Impression, QueryEvent
 from rankstream.wire.segments import query_in_segment
 from streams.ingest.validation import EventValidator
 from tests.canary_factory import canary_record
-from tests.decision_factory import ITEMS, Written, decision, rewrite
+from tests.decision_factory import ITEMS, decision, rewrite
+from tests.held_decisions import Held
 from tests.snapshot_factory import envelope
 
 FEATURES = np.random.default_rng(5).random((6, 3)).astype(np.float32)
@@ -30,58 +29,6 @@ MIXED = [ITEMS[row] for row in (3, 0, 5, 1, 4, 2)]
 """The candidates as a service has them: in no order."""
 
 TIED = decision(order=[2, 0, 1, 3, 4, 5], blocks=[1, 3, 2])
-
-
-class Held(SnapshotStore):
-    """A store that holds what a test put there, and tells what it was asked for."""
-
-    def __init__(self, written: Written | None = None) -> None:
-        self.pointer, self.envelope = Pointer(0, 1), envelope(1)
-        self.canary, self.is_away = b"", False
-        self.held: HeldDecisions | None = None
-        self.shards: dict[bytes, bytes] = {}
-        self.asked: list[bytes] = []
-        if written is not None:
-            self.put(written)
-
-    def put(self, written: Written) -> None:
-        """Switch to a rewrite."""
-        self.shards |= written.shards
-        place = place_of(written.value, written.manifest.number)
-        self.held = HeldDecisions(place, written.value)
-
-    def serve(self, version: int, epoch: int) -> None:
-        """Switch to another version of the model."""
-        self.pointer = Pointer(epoch, version)
-        self.envelope = envelope(version, epoch=epoch)
-
-    def newest(
-        self,
-        model: str,  # noqa: ARG002  there is one
-        known: Pointer | None = None,
-        known_canary: KnownCanary = KnownCanary(),  # noqa: ARG002, B008
-    ) -> Newest | None:
-        """What Redis would answer."""
-        is_known = known == self.pointer
-        return Newest(self.pointer, None if is_known else self.envelope, self.canary)
-
-    def decisions(self, name: str, known: str = "") -> HeldDecisions | None:
-        """What Redis would answer."""
-        assert name == "rule"
-        if self.is_away:
-            raise StoreUnavailable("away")
-        if self.held is None or self.held.place != known:
-            return self.held
-        return HeldDecisions(known, None)
-
-    def decision_shards(
-        self,
-        name: str,  # noqa: ARG002  there is one
-        digests: Sequence[bytes],
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """What Redis would answer."""
-        self.asked += digests
-        return iter([(each, self.shards.get(each, b"")) for each in digests])
 
 
 def following(

@@ -189,10 +189,11 @@ def withdraw(settings: Settings, name: str) -> int:
         it yet.
     WriterFenced, KafkaError
     """
-    if name in settings.decisions:
+    if name in settings.decided:
+        section = "bandits" if name in settings.bandits else "decisions"
         raise ChangeRefused(
             f"a rule must be out of the settings to be withdrawn; {name!r} is in them: "
-            f"take [decisions.{name}] out, and start the worker again"
+            f"take [{section}.{name}] out, and start the worker again"
         )
 
     async def written() -> int:

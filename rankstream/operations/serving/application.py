@@ -105,7 +105,7 @@ def parts_of(
     room = room or InFlight(settings.serve.under_way_bytes)
     sender = sender or Sender(settings, room)
     store = store_of(settings)
-    rules = {one.general: rule for rule, one in settings.decisions.items()}
+    rules = {one.models[0]: name for name, one in settings.decided.items()}
     rankers = {
         name: Ranker(
             name,

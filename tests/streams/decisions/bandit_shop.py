@@ -66,6 +66,8 @@ class BanditShop:
         Clicks that the best lists would have had more, in expectation.
     sent
         Raw events of lists, oldest first.
+    records
+        Of the statistics, as they were last asked for.
     """
 
     def __init__(self, plan: BanditSettings, rates: Floats, *, cutoff: int = 3) -> None:
@@ -82,7 +84,7 @@ class BanditShop:
         self.ranker = Ranker("m", store=self.store, decisions=NAME)
         self.rewrites: list[Rewrite] = []
         self.regret = 0.0
-        self._records: dict[bytes, bytes] = {}
+        self.records: dict[bytes, bytes] = {}
         self._candidates: list[tuple[bytes, bytes | None]] = []
 
     def _take(self, output: Any) -> None:
@@ -109,10 +111,10 @@ class BanditShop:
         self.pipeline.flush()
         for each in self.pipeline.statistics():
             if each.value is None:
-                self._records.pop(each.key, None)
+                self.records.pop(each.key, None)
             else:
-                self._records[each.key] = each.value
-        return Statistics(self._records.items())
+                self.records[each.key] = each.value
+        return Statistics(self.records.items())
 
     def look(self) -> None:
         """Rewrite, and serve that, through its bytes."""

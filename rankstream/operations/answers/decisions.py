@@ -9,6 +9,11 @@ from typing import Any
 from models.decisions.over_all_queries import Lack
 from producers.topic_reader import TopicReader
 from rankstream.operations.answers.as_builtins import Answer
+from rankstream.operations.answers.bandit_sets import (
+    VALUES,
+    BanditSet,
+    remark_on_bandit,
+)
 from rankstream.settings import Settings
 from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.decisions import (
@@ -51,7 +56,7 @@ AS_PRINTED = (
 
 @dataclass(frozen=True)
 class Rule(Answer):
-    """The newest rewrite of a rule.
+    """The newest rewrite of a rule or a bandit.
 
     Parameters
     ----------
@@ -73,6 +78,8 @@ class Rule(Answer):
     lacking
         What it has yet to show to replace the logging model, as
         `models.decisions.over_all_queries` names it.
+    bandit
+        Policy and lists of a bandit, in words; empty of a rule.
     """
 
     name: str
@@ -89,6 +96,7 @@ class Rule(Answer):
     general: Evidence | None
     paired: list[float]
     lacking: list[str]
+    bandit: str = ""
 
     @classmethod
     def of(cls, manifest: Manifest, n_sets: int) -> "Rule":
@@ -98,7 +106,7 @@ class Rule(Answer):
             manifest.n_decisions, manifest.n_logging,
             n_sets - manifest.n_decisions, manifest.n_left_out,
             manifest.default, manifest.model, manifest.refused, manifest.general,
-            manifest.paired, manifest.lacking,
+            manifest.paired, manifest.lacking, manifest.bandit,
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,7 +128,8 @@ class DecidedSet(Answer):
     candidate_set
         Its name.
     served
-        Whose order it is: `own`, `logging`, or `default` where none is decided.
+        Whose order it is: `own`, `logging`, or `default` where none is decided; or the
+        policy of a bandit.
     order
         Items, the best first, in blocks of those that are tied; empty where the default
         serves it.
@@ -129,6 +138,8 @@ class DecidedSet(Answer):
         general one.
     lacking
         As of `Rule`.
+    bandit
+        What a bandit knows of the set; None of a rule.
     """
 
     query: str
@@ -138,6 +149,7 @@ class DecidedSet(Answer):
     order: list[list[str]]
     evidence: list[Evidence]
     lacking: list[str]
+    bandit: BanditSet | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """It by names, with what would change it."""
@@ -252,6 +264,8 @@ def decided_sets(
 
 def remark_on(decided: DecidedSet) -> str:
     """What would change a decision, in words."""
+    if decided.bandit is not None:
+        return remark_on_bandit(decided.served, decided.order, decided.bandit)
     if not decided.evidence:
         return "no list of the selection groups was counted that may judge it"
     if decided.served == OWN:
@@ -310,6 +324,8 @@ def _rounded(number: float) -> int:
 
 def _rank_of(decided: DecidedSet) -> tuple[bool, float, str]:
     """Decided ones by the least that is sure to be gained, the others by lists."""
+    if decided.bandit is not None:
+        return False, -float(decided.bandit.lists), decided.query
     if decided.order:
         gained = [x.lower for x in decided.evidence if x.policy == decided.served]
         return False, -min(gained, default=0.0), ""
@@ -325,7 +341,7 @@ def _set_of(
     served = decision.policy if decision.order else DEFAULT
     return DecidedSet(
         query, candidate_set, decision.number, served, blocks, decision.evidence,
-        lacking,
+        lacking, BanditSet.of(decision) if served in VALUES else None,
     )  # fmt: skip
 
 

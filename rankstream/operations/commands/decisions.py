@@ -5,6 +5,7 @@ import math
 
 from rich.table import Table
 
+from rankstream.operations.answers.bandit_sets import VALUES
 from rankstream.operations.answers.decisions import (
     DEFAULT,
     DecidedSet,
@@ -33,10 +34,16 @@ SERVED = {
 }
 """What serves a candidate set, in words."""
 
+OF_ORDERS = {OWN: "its own order", LOGGING: "that of the logging model"}
+"""Whose order a set has, in words; a bandit's is named by its policy."""
+
+OF_MANIFESTS = (
+    "rule", "bandit", "rewrite", "written", "intervention", "default", "served by",
+)  # fmt: skip
 OF_RULES = (
     "decided", "by logging", "undecided", "left out", "general over logging", "paired",
 )  # fmt: skip
-SPARE = ("intervention", "left out", "served by", "by logging")
+SPARE = ("intervention", "left out", "served by", "by logging", "bandit")
 OF_SETS_SPARE = ("clicks", "candidate set", "logging over general")
 
 
@@ -50,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "                                             change its decision\n"
         "  rankstream decisions withdraw orders       rankers go on without it\n"
         "\n"
-        "A rule is a section [decisions.NAME] of the settings; the role `decide` of\n"
-        "`rankstream worker` rewrites it (docs/decisions.md).\n"
+        "A rule is a section [decisions.NAME] of the settings, or a bandit,\n"
+        "[bandits.NAME]; the role `decide` of `rankstream worker` rewrites both\n"
+        "(docs/decisions.md, docs/bandits.md).\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="rules, or the queries of one")
@@ -94,8 +102,8 @@ def _list_rules(settings: Settings, arguments: argparse.Namespace) -> int:
         tell(each)
     if not found:
         return nothing(
-            "no rule has decided anything yet: set [decisions.NAME], and run the role "
-            "`decide` (`rankstream worker`)"
+            "no rule has decided anything yet: set [decisions.NAME] or [bandits.NAME], "
+            "and run the role `decide` (`rankstream worker`)"
         )
     if arguments.json:
         write_json([each.to_dict() for each in found])
@@ -139,11 +147,12 @@ def _list_sets(settings: Settings, arguments: argparse.Namespace) -> int:
 def _row_of_set(each: DecidedSet) -> tuple[str, ...]:
     of = {(x.policy, x.against): x for x in each.evidence}
     first = each.evidence[0] if each.evidence else None
+    lists = first.interactions if first else 0
     return (
         plain(each.query),
         each.candidate_set.hex()[:8],
         SERVED.get(each.served, plain(each.served)),
-        f"{first.interactions:,}" if first else "0",
+        f"{each.bandit.lists if each.bandit else lists:,}",
         f"{first.clicks:,}" if first else "0",
         *(_difference(of.get(pair)) for pair in PAIRS),
     )
@@ -172,13 +181,14 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def _table_of_rules(found: list[Rule]) -> Table:
     table = Table()
-    for name in ("rule", "rewrite", "written", "intervention", "default", "served by"):
+    for name in OF_MANIFESTS:
         table.add_column(name)
     for name in OF_RULES:
         table.add_column(name, justify="right")
     for each in found:
         table.add_row(
-            plain(each.name), f"{each.number:,}", moment(each.at_ms),
+            plain(each.name), plain(each.bandit) or "–", f"{each.number:,}",
+            moment(each.at_ms),
             plain(each.intervention), plain(each.default), plain(each.model),
             f"{each.decided:,}", f"{each.by_logging:,}", f"{each.undecided:,}",
             f"{each.left_out:,}", _difference(each.general), _paired(each.paired),
@@ -188,15 +198,21 @@ def _table_of_rules(found: list[Rule]) -> Table:
 
 def _table_of_order(each: DecidedSet) -> Table:
     candidates = each.candidate_set.hex()[:8]
-    whose = "its own order" if each.served == OWN else "that of the logging model"
+    whose = OF_ORDERS.get(each.served, plain(each.served))
     table = Table(title=f"{plain(each.query)}, candidates {candidates}: {whose}")
     table.add_column("rank", justify="right")
     table.add_column("item")
+    if each.bandit:
+        table.caption = f"by {counted(each.bandit.lists, 'list')} of its own"
+        table.add_column(VALUES[each.served], justify="right")
     rank = 1
     for block in each.order:
         last = rank + len(block) - 1
         place = f"{rank}" if last == rank else f"{rank} to {last}"
-        table.add_row(place, plain(", ".join(block)))
+        told = [plain(", ".join(block))]
+        if each.bandit:
+            told.append(", ".join(f"{each.bandit.values[x]:.3f}" for x in block))
+        table.add_row(place, *told)
         rank = last + 1
     return table
 

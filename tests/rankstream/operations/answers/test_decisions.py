@@ -21,6 +21,7 @@ from rankstream.operations.answers.decisions import (
 )
 from rankstream.operations.cli import main
 from rankstream.settings import Settings
+from rankstream.wire.decision_shards import Slot
 from rankstream.wire.decisions import GENERAL, LOGGING, OWN, Evidence
 from tests.decision_factory import Records, decision, rewrite
 
@@ -163,3 +164,57 @@ def test_commands_show_it(
     (kept,) = json.loads(said("show", "rule", "kept", "--json"))
     assert kept["served"] == "logging"
     assert kept["evidence"][-1]["policy"] == "logging"
+
+
+BANDIT = {
+    "tries": decision(
+        policy="pie", order=[5, 4, 3, 2, 1, 0], blocks=[1, 2, 1, 2], evidence=[],
+        slot=Slot(2, 0.5, [2]), lists=120, values=[0.1, 0.1, 0.2, 0.4, 0.4, 0.9],
+    ),
+    "knows": decision(
+        policy="pie", evidence=[], lists=900, values=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    ),
+    "seen": decision(
+        policy="cascade", evidence=[], lists=30, values=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    ),
+    "mixed": decision(
+        policy="hotfix", order=[0, 1, 2, 3, 4, 5], blocks=[3, 1, 1, 1], evidence=[],
+        lists=60, values=[-4.0, 1.0, 3.0, -5.0, -6.0, -7.0],
+    ),
+}  # fmt: skip
+
+
+def test_a_bandit_tells_what_it_tries_and_what_it_learned(
+    written: Records,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tied items that were not drawn are tried too; sets of most lists come first."""
+    written[:] = rewrite(3, BANDIT, bandit="pie, lists of 2").records
+    found = decided_sets(Settings(), "rule")
+    assert [x.query for x in found] == ["knows", "tries", "mixed", "seen"]
+    knows, tries, mixed, seen = (x.remark for x in found)
+    assert knows.startswith("the last rank tries nothing: no other item")
+    assert tries.endswith("as good as its own item: item 4, item 3, item 2")
+    assert tries.startswith("rank 2 of lists of 2 tries, with a chance of 0.5, what")
+    assert mixed.endswith("so far it would put item 2, item 1, item 0 first")
+    assert seen.startswith("the largest upper index goes first")
+    monkeypatch.setenv("COLUMNS", "250")
+    config = tmp_path / "shop.toml"
+    config.write_text("")
+    for words, said in (
+        (("list",), "pie, lists of 2"),
+        (("list", "rule"), "hotfix"),
+        (("show", "rule", "tries"), "clicks where examined"),
+        (("show", "rule", "tries"), "by 120 lists of its own"),
+        (("show", "rule", "mixed"), "-4.000, 1.000, 3.000"),
+    ):
+        assert main(["decisions", *words, "--config", str(config)]) == 0
+        assert said in capsys.readouterr().out
+    show = ["decisions", "show", "rule", "tries", "--json", "--config", str(config)]
+    assert main(show) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["served"], told["remark"]) == ("pie", tries)
+    assert told["bandit"]["tried"] == ["item 4", "item 3", "item 2"]
+    assert told["bandit"]["values"]["item 5"] == 0.9

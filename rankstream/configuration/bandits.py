@@ -60,7 +60,7 @@ def bandit_faults(
 
     `curve_for` names the curve that a model takes, "" for none.
     """
-    served = {one.general: f"rule {name!r}" for name, one in decisions.items()}
+    served = {one.general: ("rule", name) for name, one in decisions.items()}
     for name, one in bandits.items():
         place = f"bandits.{name}"
         for what, known in (
@@ -72,14 +72,13 @@ def bandit_faults(
                     f"{place} must have a name of its own, as lists are logged under "
                     f"it; there is a {what} {name!r}: rename one of them",
                 )
-        own = f"bandit {name!r}"
-        other = served.setdefault(one.model, own)
-        if other != own:
+        what, other = served.setdefault(one.model, ("bandit", name))
+        if other != name:
             yield (
                 f"{place}.model",
                 f"{place}.model must be a model of one bandit or rule of decisions, as "
-                f"its rankers serve it; {one.model!r} is that of the {other} too: take "
-                "one of them out",
+                f"its rankers serve it; {one.model!r} is that of the {what} "
+                f"{other!r} too: take one of them out",
             )
         yield from _of_policy(place, one)
         yield from _of_model(f"{place}.model", one, models)

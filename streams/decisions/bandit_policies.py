@@ -43,11 +43,11 @@ class BanditList(NamedTuple):
     values: Floats
 
 
-OfSet = Callable[[BanditSums, int], BanditList | None]
+SetPolicy = Callable[[BanditSums, int], BanditList | None]
 """Of the set of a number; None where nothing can be decided."""
 
 
-def pie_list(examination: Floats) -> OfSet:
+def pie_list(examination: Floats) -> SetPolicy:
     """PIE of position-based users.
 
     Parameters
@@ -79,7 +79,7 @@ def cascade_list(sums: BanditSums, number: int) -> BanditList:
     return BanditList(*order, None, values)
 
 
-def hotfix_list(top: int, served: SureRanking | None) -> OfSet:
+def hotfix_list(top: int, served: SureRanking | None) -> SetPolicy:
     """Hotfix: the first items of what the model serves are shuffled.
 
     Parameters

@@ -22,7 +22,7 @@ from rankstream.wire.decisions import (
 )
 from rankstream.wire.envelope import Pointer, Snapshot, intervention_of, pointer_of
 from streams.decisions.bandit_policies import (
-    OfSet,
+    SetPolicy,
     cascade_list,
     hotfix_list,
     pie_list,
@@ -166,7 +166,7 @@ def _made(
     return Rewrite(manifest, decisions, groups)
 
 
-def _hotfix(plan: BanditSettings, inputs: BanditInputs, sums: BanditSums) -> OfSet:
+def _hotfix(plan: BanditSettings, inputs: BanditInputs, sums: BanditSums) -> SetPolicy:
     ranking = None
     if inputs.features is not None:
         # Only the order is asked for, whatever ranks are worth.
@@ -177,7 +177,7 @@ def _hotfix(plan: BanditSettings, inputs: BanditInputs, sums: BanditSums) -> OfS
 
 
 def _decision(
-    number: int, policy: str, of_set: OfSet, sums: BanditSums, which: int
+    number: int, policy: str, of_set: SetPolicy, sums: BanditSums, which: int
 ) -> Decision | None:
     found = of_set(sums, which)
     if found is None:
@@ -201,17 +201,18 @@ def _examination(name: str, settings: Settings, curve: Snapshot | None) -> Float
     model = settings.models[plan.model]
     if model.training.examination:
         return np.array(model.training.examination[: plan.length])
-    must = f"{name!r} must know how often each of {plan.length} ranks is examined"
     if curve is None:
         raise DecisionsRefused(
-            f"{must}; {settings.curve_for(model)!r}, the curve of its model, has no "
+            f"{name!r} must have a version of a curve to know how often ranks are "
+            f"examined; {settings.curve_for(model)!r}, the curve of its model, has no "
             "version yet: fit it (`rankstream intervene`), or set its schedule"
         )
     known = published_curve(curve).curve
     if known.has_trust_bias or known.n_ranks < plan.length:
         wrong = "has trust bias" if known.has_trust_bias else f"has {known.n_ranks}"
         raise DecisionsRefused(
-            f"{must}, without trust bias; {curve.intervention!r} {wrong}: set "
+            f"{name!r} must know how often each of {plan.length} ranks is examined, "
+            f"without trust bias; {curve.intervention!r} {wrong}: set "
             "`training.examination` of the model, or fit a curve of more lists"
         )
     # Ratios are in units of the first rank; another one may be examined more.

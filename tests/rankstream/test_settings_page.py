@@ -12,6 +12,7 @@ from rankstream.configuration.canary import CanarySettings
 from rankstream.configuration.curves import ESTIMATORS
 from rankstream.configuration.training import Schedule
 from rankstream.settings import (
+    BanditSettings,
     DecisionSettings,
     DeliverySettings,
     ExperimentSettings,
@@ -50,6 +51,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "models.NAME.training": TrainingSettings,
     "curves.NAME.schedule": Schedule,
     "decisions.NAME": DecisionSettings,
+    "bandits.NAME": BanditSettings,
     "experiments.NAME": ExperimentSettings,
 }
 

@@ -25,6 +25,7 @@ from rankstream.lab.closed_loops.bandit_loop import (
 )
 from rankstream.lab.reproduction.engine import run_over
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 
 TABLE = "bandits"
 
@@ -156,13 +157,15 @@ def claims_of(means: Mapping[Cell, Floats]) -> dict[str, bool]:
 
 
 def table_of(points: Sequence[int], found: Mapping[Cell, Sequence[Floats]]) -> Table:
-    """Means over runs with standard errors, growth, and how many times immediate."""
-    n_runs = len(found[CELLS[0]])
-    table = Table(title=f"regret after so many lists, {n_runs} runs")
+    """Means over runs with standard errors, growth, and how many times at once."""
+    n_runs = counted(len(found[CELLS[0]]), "run")
+    table = Table(
+        title=f"regret after so many lists, {n_runs}", caption=_caption(points)
+    )
     table.add_column("bandit")
     for point in points:
         table.add_column(f"{point:,}", justify="right")
-    for name in ("growth", "times immediate"):
+    for name in ("growth", "times at once"):
         table.add_column(name, justify="right")
     for cell in CELLS:
         runs = np.array(found[cell])
@@ -172,7 +175,8 @@ def table_of(points: Sequence[int], found: Mapping[Cell, Sequence[Floats]]) -> T
             cell.name,
             *(_figure(column) for column in runs.T),
             f"{growth_of(mean):.2f}" if len(points) > 1 else "-",
-            f"{mean[-1] / at_once[-1]:.1f}" if cell.every > 1 else "",
+            # Before its second look nothing was learned from what was shown.
+            f"{mean[-1] / at_once[-1]:.1f}" if 1 < cell.every < points[-1] else "",
         )
     return table
 
@@ -188,6 +192,23 @@ def write(
             for run_number, regret in enumerate(runs):
                 for lists, value in zip(points, regret, strict=True):
                     rows.writerow((*cell, run_number, lists, f"{value:.3f}"))
+
+
+def _caption(points: Sequence[int]) -> str:
+    """What growth is of, as it says nothing by itself."""
+    if len(points) < 2:
+        return ""
+    before, last = points[-2:]
+    said = (
+        f"growth: regret after {last:,} lists over that after {before:,}, "
+        f"{last / before:.3g} times as many lists"
+    )
+    if last < POINTS[-1]:
+        said += (
+            "; with so few much of it is from before a bandit has learned, so that it "
+            f"is larger than from {POINTS[-2]:,} to {POINTS[-1]:,}, of which claims are"
+        )
+    return said
 
 
 def _figure(values: Floats) -> str:

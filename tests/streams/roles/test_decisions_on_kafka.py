@@ -53,6 +53,15 @@ general = "search"
 logging = "safe"
 temperature = 1.0
 every_s = 2.0
+[models.shelf]
+features = {N_FEATURES}
+versions = "trained"
+[models.shelf.training]
+examination = {[*EXAMINATION]}
+[bandits.best]
+model = "shelf"
+length = 3
+every_s = 1.0
 [train]
 value_every_s = 0
 """
@@ -76,6 +85,7 @@ class Shop(NamedTuple):
 
     config: Path
     ranker: Ranker
+    bandit: Ranker
     producer: EventProducer
     worker: WorkerProcess
 
@@ -119,11 +129,13 @@ def shop(
     config = configured(tmp_path, kafka.bootstrap, redis_server.url, name, SETTINGS)
     store = SnapshotStore(redis_server.url, namespace=name)
     ranker = Ranker("search", store=store, decisions="orders")
+    bandit = Ranker("shelf", store=store, decisions="best")
     with running(config, tmp_path / "worker.log", *ROLES) as worker:
         assert ranker.wait(PATIENCE_S), worker.said()[-3_000:]
         with EventProducer(settings_of(config)) as producer:
-            yield Shop(config, ranker, producer, worker)
+            yield Shop(config, ranker, bandit, producer, worker)
     ranker.close()
+    bandit.close()
     store.close()
 
 
@@ -137,7 +149,7 @@ def test_decisions_appear_and_users_click_more(
     while time.monotonic() < ends_s:
         shop.ranker.refresh()
         told = shop.told(capsys, "list")
-        if told is not None and told[0]["decided"] == N_QUERIES:
+        if told is not None and told[-1]["decided"] == N_QUERIES:
             break
         if n_lists < 12_000:
             rates.append(shop.show(n_lists, 600, at_ms))
@@ -145,7 +157,7 @@ def test_decisions_appear_and_users_click_more(
         time.sleep(0.5)
     else:
         raise AssertionError(f"{told}: {shop.worker.said()[-3_000:]}")
-    (rule,) = told
+    (_, rule) = told
     assert (rule["default"], rule["undecided"]) == ("safe@0.0", 0)
     while time.monotonic() < ends_s:
         shop.ranker.refresh()
@@ -166,7 +178,55 @@ def test_decisions_appear_and_users_click_more(
     assert main(["decisions", "list", "orders", "--config", str(shop.config)]) == 0
     assert "4 decisions of 4 candidate sets" in capsys.readouterr().out
     assert shop.told(capsys, "show", "orders", "nobody asked") is None
+    a_bandit_finds_the_best(shop, capsys, at_ms + n_lists * STEP_MS)
     withdraw_one_of_before(shop, capsys)
+
+
+def a_bandit_finds_the_best(
+    shop: Shop, capsys: pytest.CaptureFixture[str], at_ms: int
+) -> None:
+    """Of a query of its own, by lists that all bear its one name."""
+    rng, likes = np.random.default_rng(9), likes_of(0)
+    ends_s, n_lists, found = time.monotonic() + PATIENCE_S, 0, None
+    names, policies = set(), set()
+    while time.monotonic() < ends_s:
+        shop.bandit.refresh()
+        for _ in range(200 if n_lists < 6_000 and shop.bandit.rewrite else 0):
+            name, at = f"b{n_lists}", at_ms + n_lists * STEP_MS
+            given: dict[str, Any] = {"query_id": "shelf", "items": ITEMS}
+            ranking = shop.bandit.rank(
+                features_of(0), cutoff=3, seed=int(rng.integers(2**63)), **given
+            )
+            event = shop.bandit.query_event(
+                ranking, at_ms=at, impression_id=name, session=name, **given
+            )
+            names.add(ranking.intervention)
+            policies.add(ranking.policy)
+            shop.producer.send(QUERIES, event)
+            clicked = rng.random(3) < likes[ranking.order] * EXAMINATION[:3]
+            for row in np.flatnonzero(clicked).tolist():
+                click = shop.bandit.click_event(
+                    name, query_id="shelf", position=row + 1, at_ms=at + 1
+                )
+                shop.producer.send(CLICKS, click)
+            n_lists += 1
+        shop.producer.flush()
+        found = shop.told(capsys, "show", "best", "shelf")
+        if found and found[0]["bandit"]["lists"] > 3_000:
+            break
+        time.sleep(0.5)
+    else:
+        raise AssertionError(f"{n_lists} {found}: {shop.worker.said()[-3_000:]}")
+    (one,) = found
+    order = [int(item[1:]) for block in one["order"] for item in block]
+    assert likes[order[0]] >= np.sort(likes)[-2]
+    assert (one["served"], len(names)) == ("pie", 1)
+    assert {"plackett-luce", "logged"} <= policies
+    (bandit, _) = shop.told(capsys, "list")
+    assert bandit["intervention"] == names.pop()
+    assert bandit["intervention"].startswith("best@1.")
+    assert (bandit["bandit"], bandit["decided"]) == ("pie, lists of 3", 1)
+    assert bandit["number"] > 2
 
 
 def withdraw_one_of_before(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,9 +237,9 @@ def withdraw_one_of_before(shop: Shop, capsys: pytest.CaptureFixture[str]) -> No
         assert said in capsys.readouterr().err
     pairs = [(x or b"", y or b"") for x, y in rewrite(3, name="old").records]
     send_records(settings_of(shop.config), DECISIONS, pairs)
-    (old, _) = shop.told(capsys, "list")
+    (_, old, _) = shop.told(capsys, "list")
     assert (old["name"], old["decided"]) == ("old", 1)
     assert main([*withdraw, "old"]) == 0
-    (old, _) = shop.told(capsys, "list")
+    (_, old, _) = shop.told(capsys, "list")
     assert (old["number"], old["decided"], old["intervention"]) == (4, 0, "")
     assert shop.told(capsys, "list", "old") is None

@@ -35,6 +35,32 @@ def test_the_table_has_all_bandits(
     assert all(float(row["regret"]) > 0.0 for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("runs", "lists", "said", "is_grown"),
+    [("1", "300", "lists, 1 run ", False), ("2", "3000", "lists, 2 runs", True)],
+)
+def test_the_table_says_what_its_columns_are_of(  # noqa: PLR0913  fixtures too
+    runs: str,
+    lists: str,
+    said: str,
+    is_grown: bool,  # noqa: FBT001  a case
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Growth only of two numbers of lists; no times of who looked once."""
+    monkeypatch.setenv("COLUMNS", "200")
+    command = ["reproduce", "--table", "bandits", "--runs", runs, "--processes", "1"]
+    assert main([*command, "--impressions", lists, "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert said in told
+    assert ("3,000 lists over that after 1,000, 3 times" in told) is is_grown
+    (late,) = (x for x in told.splitlines() if "PIE, each 10,000" in x)
+    (soon,) = (x for x in told.splitlines() if "PIE, each 1,000" in x)
+    assert late.split("│")[-2].strip() == ""
+    assert bool(soon.split("│")[-2].strip()) is is_grown
+
+
 def test_other_tables_ask_for_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
     """And so does nothing of which there are none."""
     assert main(["reproduce", "--table", "genspec"]) == 2

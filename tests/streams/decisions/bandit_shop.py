@@ -136,11 +136,14 @@ class BanditShop:
     def show(self, n_lists: int, rng: np.random.Generator) -> None:
         """Show so many lists more, of all queries in turn."""
         n_queries, n_items = self.rates.shape
-        features = np.random.default_rng(2).random((n_items, 3))
+        own = np.random.default_rng(2)
+        # Services have candidates in no order.
+        mixed, features = own.permutation(n_items), own.random((n_items, 3))
+        items = [self.items[number] for number in mixed.tolist()]
         for _ in range(n_lists):
             number = len(self.sent)
             query, at_ms = number % n_queries, self.now_ms
-            given: dict[str, Any] = {"query_id": f"q{query}", "items": self.items}
+            given: dict[str, Any] = {"query_id": f"q{query}", "items": items}
             ranking = self.ranker.rank(
                 features, cutoff=self.cutoff, seed=int(rng.integers(2**62)), **given
             )
@@ -150,7 +153,7 @@ class BanditShop:
             )
             self.sent.append(msgspec.json.decode(event))
             self.pipeline.send(QUERIES, event)
-            clicked = self._clicked(query, ranking.order, rng)
+            clicked = self._clicked(query, mixed[ranking.order], rng)
             self.sent[-1]["clicked"] = clicked.tolist()
             for row in np.flatnonzero(clicked).tolist():
                 click = self.ranker.click_event(

@@ -14,19 +14,19 @@ from tests.streams.decisions.bandit_shop import EXAMINATION, NAME, BanditShop
 
 PIE = BanditSettings(model="m", length=3)
 RATES = np.array([0.9, 0.8, 0.7, 0.4, 0.35, 0.3, 0.2, 0.2, 0.1, 0.1])
-LOOKS = (25, 15, 20, 40, 80, 160, 320, 340, *[250] * 6)
+LOOKS = (25, 15, 20, 40, 80, 160, 320, 340, *[250] * 12)
 """Lists between two looks: few at first, as at a query that few know."""
 
 
 def regrets(rng: np.random.Generator) -> tuple[BanditShop, list[float]]:
-    """Users of one query, and regret after 1,000 and after 2,500 lists."""
+    """Users of one query, and regret after 1,000 and after 4,000 lists."""
     shop = BanditShop(PIE, rng.permutation(RATES)[None])
     shop.look()
     found = []
     for n_lists in LOOKS:
         shop.show(n_lists, rng)
         shop.look()
-        if len(shop.sent) in (1_000, 2_500):
+        if len(shop.sent) in (1_000, 4_000):
             found.append(shop.regret)
     return shop, found
 
@@ -38,9 +38,9 @@ def shown_best(shop: BanditShop) -> list[float]:
 
 def test_the_best_items_are_found_and_regret_hardly_grows() -> None:
     """Of one query; all lists bear one name, and none is by another policy."""
-    shop, (first, last) = regrets(np.random.default_rng(2))
+    shop, (first, last) = regrets(np.random.default_rng(14))
     assert shown_best(shop) == [0.9, 0.8, 0.7]
-    assert last < 1.3 * first
+    assert last < 1.5 * first
     assert {each["intervention"] for each in shop.sent} == {f"{NAME}@1.0"}
     assert len({each.manifest.intervention for each in shop.rewrites}) == 1
     decided = shop.sent[40:]
@@ -59,9 +59,9 @@ def test_without_its_slot_it_stays_with_what_it_took_for_the_best(
         return found._replace(n_tried=0)
 
     monkeypatch.setattr(bandit_policies, "pie_policy", without)
-    shop, (first, last) = regrets(np.random.default_rng(2))
+    shop, (first, last) = regrets(np.random.default_rng(14))
     assert shown_best(shop) != [0.9, 0.8, 0.7]
-    assert last > 2.0 * first
+    assert last > 3.0 * first
 
 
 def test_a_list_logs_the_chances_that_it_was_drawn_with() -> None:

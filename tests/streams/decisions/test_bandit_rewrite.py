@@ -6,6 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from models.counts.definition import ClosedImpression
+from models.counts.placements import DETERMINISTIC
 from rankstream.configuration.bandits import BanditSettings
 from rankstream.configuration.curves import PositionCurve
 from rankstream.settings import ModelSettings, Settings
@@ -18,7 +20,9 @@ from streams.decisions.rewrite import Rewrite, withdrawn
 from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from tests.curve_factory import curve_snapshot
+from tests.models.counts.scope_values import ScopeValue
 from tests.streams.decisions.bandit_shop import EXAMINATION, NAME, BanditShop
+from tests.streams.statistics.statistics_records import scope_records
 
 PIE = BanditSettings(model="m", length=3)
 
@@ -93,6 +97,18 @@ def test_nothing_is_counted_yet(shop: BanditShop) -> None:
     made = bandit_rewrite(NAME, shop.settings, inputs, number=1, at_ms=7)
     assert (made.manifest.intervention, made.decisions) == (f"{NAME}@1.0", {})
     assert made.manifest.shards == [b""] * 256
+
+
+def test_a_set_of_refused_lists_has_no_decision(shop: BanditShop) -> None:
+    """It is counted, and the model goes on to serve it."""
+    name = shop.statistics().scopes()[0]._replace(query="q9", candidate_set=b"s" * 16)
+    shown = ClosedImpression(0, [0, 1], {0: [1]}, DETERMINISTIC, b"", None)
+    capped = ScopeValue(("a", "b"), is_capped=True).take([shown] * 5)
+    records = [*shop.records.items(), *scope_records(name, capped, {})]
+    made = rewritten(shop, statistics=Statistics(records))
+    assert made.decisions == rewritten(shop).decisions
+    assert [*made.manifest.refused.values()] == [5]
+    assert "beyond the limits" in next(iter(made.manifest.refused))
 
 
 def curved() -> Settings:

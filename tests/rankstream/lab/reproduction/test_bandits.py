@@ -43,7 +43,7 @@ def test_the_table_says_what_its_columns_are_of(  # noqa: PLR0913  fixtures too
     runs: str,
     lists: str,
     said: str,
-    is_grown: bool,  # noqa: FBT001  a case
+    is_grown: bool,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

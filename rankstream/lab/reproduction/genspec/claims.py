@@ -19,8 +19,10 @@ from rankstream.lab.reproduction.genspec.plan import (
     CLOSED,
     CONFIDENCES,
     GENERAL,
+    HOTFIX,
     LOGGING,
     ONE_LOOK,
+    PIE,
     SEA,
     SPECIAL,
     TESTS,
@@ -36,8 +38,8 @@ NEAR, AHEAD = 0.01, 0.03
 """NDCG that specialisation may be ahead of bounds at the end, and by which the bound
 that holds at any time is ahead of one look before."""
 
-SOONER = 3_000
-"""Lists of a query after which it is."""
+SOON, SOONER = 300, 3_000
+"""Lists of a query after which bandits are, and after which it is."""
 
 SAFE = (
     *(bounded(ONE_LOOK, each) for each in CONFIDENCES),
@@ -82,6 +84,8 @@ class Curves(NamedTuple):
 def claims_of(curves: Curves) -> list[Claim]:
     """All that is claimed of the runs of one kind of users."""
     claims = [*_safe_claims(curves), *_end_claims(curves)]
+    gap = curves.gaps(LOGGING, PIE)[0]
+    claims.append(Claim("PIE starts below logging", gap, is_more(gap)))
     if curves.slope == NOISY:
         gap = curves.gaps(LOGGING, SPECIAL)[0]
         text = "specialisation starts below logging"
@@ -137,6 +141,11 @@ def _clear_claims(curves: Curves) -> list[Claim]:
         gap = curves.gaps(SPECIAL, name)[-1]
         text = f"{name}: within {NEAR:g} of specialisation {last}"
         claims.append(Claim(text, gap, _is_near(gap)))
+    if SOON in curves.counts:
+        for name in (PIE, HOTFIX):
+            gap = curves.gaps(name, SURE)[curves.counts.index(SOON)]
+            text = f"{name}: ahead of {SURE} by {AHEAD:g} at {SOON:,}"
+            claims.append(Claim(text, gap, is_more(gap, AHEAD)))
     if SOONER in curves.counts:
         at = curves.counts.index(SOONER)
         for confidence in CONFIDENCES[1:]:
@@ -184,5 +193,5 @@ def delays_of(curves: Curves) -> list[Delay]:
                 for share in SHARES
             ],
         )
-        for name in (ALL_LISTS, SPECIAL, *TESTS)
+        for name in (ALL_LISTS, PIE, HOTFIX, SPECIAL, *TESTS)
     ]

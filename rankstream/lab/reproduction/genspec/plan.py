@@ -30,6 +30,10 @@ LOGGING, GENERAL, SPECIAL = "logging", "generalisation", "specialisation"
 ALL_LISTS = "specialisation, of all lists"
 """Trained on the lists that decide, too: nothing is left to decide by."""
 
+PIE, HOTFIX, SHUFFLED = "PIE", "hotfix, learned", "hotfix, shown"
+BANDITS = PIE, HOTFIX, SHUFFLED
+"""Which choose lists themselves; hotfix shuffles them while it learns."""
+
 UNBOUNDED = "no bounds"
 
 ANY_TIME, ONE_LOOK, PER_ITEM, SEA = "any time", "Maurer-Pontil", "per item", "SEA"
@@ -64,7 +68,7 @@ def ruled(test: str, rule: str) -> str:
 META = tuple(ruled(test, rule) for rule in RULES for test in TESTS)
 """Policies that serve one of three for each query."""
 
-POLICIES = (LOGGING, GENERAL, SPECIAL, ALL_LISTS, *META)
+POLICIES = (LOGGING, GENERAL, SPECIAL, ALL_LISTS, *BANDITS, *META)
 
 
 @dataclass(frozen=True)

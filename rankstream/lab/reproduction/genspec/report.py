@@ -27,6 +27,7 @@ from rankstream.lab.reproduction.genspec.claims import (
 from rankstream.lab.reproduction.genspec.plan import (
     ALL_LISTS,
     ANY_TIME,
+    BANDITS,
     CONFIDENCES,
     GENERAL,
     LOGGING,
@@ -66,6 +67,12 @@ DRAWN = {
             for bound in (ANY_TIME, ONE_LOOK, SEA)
             for each in CONFIDENCES[1:]
         ),
+    ),
+    "bandits": (
+        LOGGING,
+        SPECIAL,
+        *(bounded(ANY_TIME, each) for each in CONFIDENCES),
+        *BANDITS,
     ),
 }
 """Policies by picture, on queries with clicks."""
@@ -167,7 +174,7 @@ def _print_tables(curves: Curves, output: Output) -> None:
     with_clicks = "NDCG on queries with clicks"
     of_rules = [ruled(test, rule) for test in (UNBOUNDED, SURE) for rule in RULES]
     for heading, names, of in (
-        (with_clicks, (*ALONE, ALL_LISTS, *TESTS), curves.train),
+        (with_clicks, (*ALONE, ALL_LISTS, *BANDITS, *TESTS), curves.train),
         (f"{with_clicks}, by rules", of_rules, curves.train),
         ("NDCG on unseen queries", DRAWN_UNSEEN, curves.unseen),
     ):

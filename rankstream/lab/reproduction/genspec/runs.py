@@ -13,6 +13,7 @@ from models.evaluation.bounds.several_queries import PLANNED_SQUARES
 from rankstream.lab.closed_loops.world import World
 from rankstream.lab.reproduction.data import SPLITS, VALIDATION, world_of
 from rankstream.lab.reproduction.engine import Job, Result, Setup
+from rankstream.lab.reproduction.genspec.bandits import bandit_scores
 from rankstream.lab.reproduction.genspec.choice import (
     TESTS_BY_NAME,
     Evidence,
@@ -25,6 +26,7 @@ from rankstream.lab.reproduction.genspec.clicks import (
 )
 from rankstream.lab.reproduction.genspec.plan import (
     ALL_LISTS,
+    BANDITS,
     GENERAL,
     HIGHEST,
     LOGGING,
@@ -95,11 +97,15 @@ def live_once(setup: Setup, job: Job[Cell]) -> Result:
 
 
 class _Moment(NamedTuple):
-    """Clicks so far: on training queries, and on held-out ones of so many lists."""
+    """Clicks so far: on training queries, and on held-out ones of so many lists.
+
+    `bandits` are what each ranks training queries by, [n_items].
+    """
 
     clicks: QueryClicks
     held_out: Floats
     n_held_out: int
+    bandits: dict[str, Floats]
 
 
 class _Scene:
@@ -109,8 +115,9 @@ class _Scene:
         fold = fold_of(setup, job.fold)
         self._train, self._test, self._held_out = fold.train, fold.test, fold.validation
         # Cells of a fold and run share all seeds: they are paired.
-        seeds = np.random.SeedSequence([setup.seed, job.fold, job.run]).spawn(3)
-        self._users, self._others, order = map(np.random.default_rng, seeds)
+        seeds = np.random.SeedSequence([setup.seed, job.fold, job.run]).spawn(4)
+        streams = map(np.random.default_rng, seeds)
+        self._users, self._others, order, self._of_bandits = streams
         self._order_seed = int(order.integers(2**31))
         self._logging = top_k.production_weights(setup, job.fold, job.run)
         self._counts = job.cell.counts()
@@ -132,16 +139,20 @@ class _Scene:
         """All clicks after each number of lists of a query."""
         chances = self._held_out_wanted / self._held_out_ranks
         clicked, before = np.zeros(len(chances)), 0
+        bandits = bandit_scores(
+            self._wanted, self._train.offsets, self._counts, self._of_bandits
+        )
         drawn = drawn_clicks(
             self._wanted / self._ranks,
             self._train.offsets,
             self._counts,
             rng=self._users,
         )
-        for count, clicks in zip(self._counts, drawn, strict=True):
+        for at, (count, clicks) in enumerate(zip(self._counts, drawn, strict=True)):
             clicked = clicked + self._others.binomial(count - before, chances)
             before = count
-            yield _Moment(clicks, clicked, count)
+            scores = {name: each[at] for name, each in bandits.items()}
+            yield _Moment(clicks, clicked, count, scores)
 
     def judged(self, moment: _Moment) -> Iterator[tuple[str, float]]:
         """Figures of policies that clicks train, and of those that they choose."""
@@ -160,6 +171,7 @@ class _Scene:
             GENERAL: policies.general,
             SPECIAL: policies.special,
             ALL_LISTS: every,
+            **{k: expected_discounts(x, offsets) for k, x in moment.bandits.items()},
         }
         unseen = self._unseen(general)
         evidence = Evidence(clicks, policies, ranks, offsets)
@@ -200,7 +212,7 @@ class _Scene:
             name: self._unseen_worth.ndcg(expected_discounts(each, offsets))
             for name, each in scores.items()
         }
-        return found | {ALL_LISTS: found[SPECIAL]}
+        return found | dict.fromkeys((ALL_LISTS, *BANDITS), found[SPECIAL])
 
     def _harmed(self, shown: Floats, logged: Floats) -> float:
         """Share of queries that have less reward than the list that was logged."""

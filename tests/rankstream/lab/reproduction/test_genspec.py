@@ -39,7 +39,8 @@ def test_a_table_has_every_policy_and_goes_on_where_it_stopped(
     assert len(rows) == 2 * len(POLICIES) * 4
     assert {row["runs"] for row in rows} == {"6"}
     assert {path.name for path in out.glob("*.svg")} == {
-        "genspec-policies.svg", "genspec-bounds.svg", "genspec-unseen.svg"
+        "genspec-policies.svg", "genspec-bounds.svg", "genspec-bandits.svg",
+        "genspec-unseen.svg",
     }  # fmt: skip
     with (out / "genspec-claims.csv").open() as file:
         assert {row["holds"] for row in csv.DictReader(file)} <= {

@@ -193,5 +193,5 @@ def delays_of(curves: Curves) -> list[Delay]:
                 for share in SHARES
             ],
         )
-        for name in (ALL_LISTS, PIE, HOTFIX, SPECIAL, *TESTS)
+        for name in (ALL_LISTS, SPECIAL, PIE, HOTFIX, *TESTS)
     ]

@@ -11,6 +11,8 @@ from rankstream.lab.reproduction.figures import Claim
 from rankstream.lab.reproduction.genspec.claims import (
     CLEAR,
     NOISY,
+    SOON,
+    SURE,
     Curves,
     claims_of,
     delays_of,
@@ -18,7 +20,9 @@ from rankstream.lab.reproduction.genspec.claims import (
 from rankstream.lab.reproduction.genspec.plan import (
     ALL_LISTS,
     GENERAL,
+    HOTFIX,
     LOGGING,
+    PIE,
     POLICIES,
     SPECIAL,
 )
@@ -31,6 +35,8 @@ VALUES = {
     GENERAL: (0.6, 0.7, 0.7),
     SPECIAL: (0.5, 0.99, 1.0),
     ALL_LISTS: (0.5, 1.0, 1.0),
+    PIE: (0.5, 1.0, 1.0),
+    HOTFIX: (0.5, 1.0, 1.0),
     "any time, 0.5": (0.6, 0.98, 0.999),
     "any time, 0.95": (0.6, 0.94, 0.995),
     "any time, 0.95, closed": (0.6, 0.93, 0.98),
@@ -68,7 +74,7 @@ def failed(claims: list[Claim]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(("slope", "n_claims"), [(CLEAR, 16), (NOISY, 13), (0.1, 12)])
+@pytest.mark.parametrize(("slope", "n_claims"), [(CLEAR, 17), (NOISY, 14), (0.1, 13)])
 def test_claims_hold_where_they_are_planted(slope: float, n_claims: int) -> None:
     """Those of clear clicks and of noisy ones beside those of all."""
     claims = claims_of(planted(slope, {}))
@@ -85,6 +91,7 @@ def test_claims_hold_where_they_are_planted(slope: float, n_claims: int) -> None
             {"any time, 0.95": (0.59, 0.94, 0.995)},
             "any time, 0.95: never below logging",
         ),
+        (NOISY, {PIE: (0.601, 1.0, 1.0)}, "PIE starts below logging"),
         (NOISY, {SPECIAL: (0.601, 0.99, 1.0)}, "specialisation starts below logging"),
         (
             CLEAR,
@@ -123,6 +130,17 @@ def test_what_is_not_so_does_not_hold(
 ) -> None:
     """One value changes, and with it one claim."""
     assert failed(claims_of(planted(slope, changed))) == {claim}
+
+
+@pytest.mark.parametrize("name", [PIE, HOTFIX])
+def test_bandits_are_ahead_of_bounds_while_lists_are_few(name: str) -> None:
+    """With clear clicks, by as much as is claimed."""
+    for value, holds in ((0.99, True), (0.96, False)):
+        curves = planted(CLEAR, {name: (0.5, value, 1.0)})
+        claims = claims_of(curves._replace(counts=[1, SOON, 10_000]))
+        text = f"slope 0.2: {name}: ahead of {SURE} by 0.03 at 300"
+        (claim,) = [each for each in claims if each.text == text]
+        assert claim.holds is holds
 
 
 def test_the_worst_number_of_lists_is_what_counts() -> None:

@@ -49,7 +49,13 @@ def bandit_scores(
 
 @compiled
 def pie_scores(wanted: Floats, counts: Integers, rng: np.random.Generator) -> Floats:
-    """Of one query; see `bandit_scores`."""
+    """Of one query, [n_counts, n_items]; see `bandit_scores`.
+
+    Parameters
+    ----------
+    wanted : [n_items]
+    counts : [n_counts]
+    """
     n_items = len(wanted)
     examination = 1.0 / np.arange(1.0, n_items + 1.0)
     clicks = np.zeros((n_items, n_items), np.int64)
@@ -71,7 +77,13 @@ def pie_scores(wanted: Floats, counts: Integers, rng: np.random.Generator) -> Fl
 
 @compiled
 def hotfix_scores(wanted: Floats, counts: Integers, rng: np.random.Generator) -> Floats:
-    """Of one query; see `bandit_scores`."""
+    """Of one query, [n_counts, n_items]; see `bandit_scores`.
+
+    Parameters
+    ----------
+    wanted : [n_items]
+    counts : [n_counts]
+    """
     n_items = len(wanted)
     plus, minus = np.zeros(n_items, np.int64), np.zeros(n_items, np.int64)
     order, together = np.arange(n_items), np.zeros(n_items, np.int64)

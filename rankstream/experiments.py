@@ -103,11 +103,7 @@ class Running:
             Where the rankings are not those of the experiment's rankers, the id is
             empty, or scores are not those of the ranked items.
         """
-        if set(rankings) != set(self.settings.rankers):
-            raise ValueError(
-                f"rankings must be those of {sorted(self.settings.rankers)}; "
-                f"got {sorted(rankings)}"
-            )
+        self.check_rankers(rankings)
         if impression_id == "":
             raise ValueError("impression_id must not be empty; leave it out for a new")
         named = new_impression_id(query_id) if impression_id is None else impression_id
@@ -121,6 +117,20 @@ class Running:
             options=self._options(drawn_by),
         )
         return Drawn(*found, query_id, named, seed, drawn_by)
+
+    def check_rankers(self, rankings: Mapping[str, Sequence[str]]) -> None:
+        """Refuse rankings of others than the experiment's rankers.
+
+        Raises
+        ------
+        ValueError
+            With the names of those that it has.
+        """
+        if set(rankings) != set(self.settings.rankers):
+            raise ValueError(
+                f"rankings must be those of {sorted(self.settings.rankers)}; "
+                f"got {sorted(rankings)}"
+            )
 
     def _options(self, scores: Mapping[str, float] | None) -> dict[str, Any]:
         """Of a draw."""

@@ -87,24 +87,27 @@ class LoggingLists:
                 f"the ranker must be of {options.model!r}, the model that draws lists "
                 f"of {running.name!r}; got {self._ranker.model!r}"
             )
+        running.check_rankers(rankings)
         length, theta = running.settings.length, options.examination
-        items = ranked_items([list(row) for row in rankings.values()])
+        # What a ranker repeats counts once, as where the list is drawn.
+        own = {name: list(dict.fromkeys(rankings[name])) for name in rankings}
+        items = ranked_items([*own.values()])
         if not items or len(features) != len(items):
             raise ValueError(
                 "features must have a row of each ranked item, at least one; got "
                 f"{len(features)} for {len(items)} items"
             )
         ranking = self._ranker.rank(
-            policy_features(features, rankings, theta, length),
+            policy_features(features, own, theta, length),
             cutoff=length, policy="deterministic", session=session,
         )  # fmt: skip
         scores = floored(
             ranking.scores,
-            differences_of(rankings, theta, length),
+            differences_of(own, theta, length),
             options.floor / theta[0],
         )
         drawn = running.combine(
-            rankings,
+            own,
             query_id=query_id,
             impression_id=impression_id,
             scores=dict(zip(items, scores.tolist(), strict=True)),

@@ -33,6 +33,7 @@ from rankstream.configuration.curves import CurveSettings, curve_faults
 from rankstream.configuration.decisions import DecisionSettings, decision_faults
 from rankstream.configuration.experiments import ExperimentSettings, experiment_faults
 from rankstream.configuration.former import former_models
+from rankstream.configuration.logging_policies import logging_faults, with_policies
 from rankstream.configuration.malformed import fault, renamed
 from rankstream.configuration.models import ONLINE, TRAINED, ModelSettings, model_faults
 from rankstream.configuration.section import Fault, Section
@@ -203,6 +204,8 @@ def load_settings(
     except msgspec.ValidationError as error:
         setting, fact = fault(tree, error, Settings)
         raise SettingsError(f"{fact}; {_origin(setting, named, variables)}") from error
+    experiments = with_policies(settings.experiments, settings.models)
+    settings = msgspec.structs.replace(settings, experiments=experiments)
     found = contradiction(settings)
     if found:
         setting, fact = found
@@ -226,6 +229,7 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from curve_faults(settings.curves, settings.models, settings.experiments)
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment, settings.statistics)
+    yield from logging_faults(settings.experiments, settings.models, settings.curves)
     yield from decision_faults(settings.decisions, settings.models, settings.curves)
     yield from bandit_faults(
         settings.bandits,

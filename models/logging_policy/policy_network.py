@@ -19,6 +19,7 @@ from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
 from models.logging_policy.compared_query import ComparedQuery
 from models.logging_policy.floor import LEAST, checked_floor, floored
+from models.logging_policy.raised_shares import lead_through, raise_shares
 from models.logging_policy.second_moment import add_second_moment
 from models.optimisers import kernel
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
@@ -73,6 +74,9 @@ class NetworkPlan:
         Drawn of a query with many items, at least 2.
     floor
         Least P(looked at) of an item that matters; see `models.logging_policy.floor`.
+    least_first
+        P(comes first) that a service raises such an item to, which is trained with; see
+        `models.logging_policy.raised_shares`. 0: scores are served as they come.
     optimiser
         Of the network's parameters.
 
@@ -86,6 +90,7 @@ class NetworkPlan:
     batch: int = 4
     n_lists: int = 30
     floor: float = LEAST
+    least_first: float = 0.0
     optimiser: OptimiserConfig = field(
         default_factory=lambda: OptimiserConfig("adam", 0.01)
     )
@@ -97,6 +102,7 @@ class NetworkPlan:
                 f"{self.epochs}, {self.batch} and {self.n_lists}"
             )
         checked_floor(self.floor)
+        checked_floor(self.least_first)
 
 
 def trained_policy(  # noqa: PLR0913  all that a training follows from
@@ -124,8 +130,8 @@ def trained_policy(  # noqa: PLR0913  all that a training follows from
     Raises
     ------
     ValueError
-        Where no query has anything to tell rankers apart by, or features are not those
-        of the ranker and the queries.
+        Where no query has anything to tell rankers apart by, features are not those of
+        the ranker and the queries, or not all that matters can come first so often.
     """
     if features.shape != (len(queries.relevance), ranker.sizes[0]):
         raise ValueError(
@@ -139,15 +145,28 @@ def trained_policy(  # noqa: PLR0913  all that a training follows from
             f"{len(queries.offsets) - 1}: their difference has no variance, and any "
             "lists will do"
         )
+    n_matter = _most_that_matter(queries)
+    if plan.least_first * n_matter > 1.0:
+        raise ValueError(
+            f"P(comes first) must be at most {1.0 / n_matter:.4g} for {n_matter} items "
+            f"that rankers differ in; got {plan.least_first:.4g}: lower the floor"
+        )
     parameters = np.array(start, np.float64)
     optimiser = optimiser_of(plan.optimiser, len(parameters))
     for number in range(1, plan.epochs + 1):
         total = _pass_over(
             rng.permutation(differing), *queries, np.ascontiguousarray(features),
-            parameters, ranker.shape, plan.batch, plan.n_lists, optimiser, rng,
+            parameters, ranker.shape, plan.batch, plan.n_lists, plan.least_first,
+            optimiser, rng,
         )  # fmt: skip
         on_epoch(number, total / len(differing))
     return parameters
+
+
+def _most_that_matter(queries: ComparedQueries) -> int:
+    """The most items with a difference that a query has."""
+    before = np.concatenate([[0], np.cumsum(queries.differences != 0.0)])
+    return int(np.diff(before[queries.offsets]).max())
 
 
 def policy_scores(
@@ -191,6 +210,7 @@ def _pass_over(  # noqa: PLR0913  a kernel takes plain arrays
     shape: layers.Shape,
     batch: int,
     n_lists: int,
+    least_first: float,
     optimiser: kernel.Optimiser,
     rng: np.random.Generator,
 ) -> float:
@@ -198,6 +218,7 @@ def _pass_over(  # noqa: PLR0913  a kernel takes plain arrays
     longest = np.diff(offsets).max()
     order, scores = np.empty(longest, np.int64), np.empty(longest)
     slopes, propensities = np.empty(longest), np.empty(longest)
+    is_raised = np.empty(longest, np.bool_)
     activations = np.empty((longest, layers.n_activations(shape)))
     gradient, taken, total = np.zeros(parameters.shape[0]), 0, 0.0
     for at in range(numbers.shape[0]):
@@ -206,12 +227,16 @@ def _pass_over(  # noqa: PLR0913  a kernel takes plain arrays
         layers.score_rows(
             parameters, shape, features[begin:end], scores[:n], activations
         )
+        if least_first > 0.0:
+            raise_shares(scores[:n], differences[begin:end], least_first, is_raised[:n])
         slopes[:n] = 0.0
         items, pairs = add_second_moment(
             scores[:n], relevance[begin:end], differences[begin:end],
             examination[:n], n_lists, order, slopes[:n], propensities[:n], rng,
         )  # fmt: skip
         total += items + pairs
+        if least_first > 0.0:
+            lead_through(slopes[:n], scores[:n], is_raised[:n])
         layers.add_gradient(
             gradient, -slopes[:n], parameters, shape, features[begin:end], activations
         )

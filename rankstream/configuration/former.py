@@ -16,7 +16,7 @@ from rankstream.configuration.curves import (
     PositionCurve,
 )
 from rankstream.configuration.models import ONLINE, PROMOTED, TRAINED, ModelSettings
-from rankstream.configuration.training import Schedule
+from rankstream.configuration.training import LOGGING_LOSS, Schedule
 
 LEARNER = "learner"
 
@@ -52,6 +52,7 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
         ("estimator", bool(plan.estimator)),
         ("proximal_ratio", plan.takes_ratio),
         ("largest_loss", plan.largest_loss is not None),
+        ("floor", plan.loss == LOGGING_LOSS),
     ):
         if not is_chosen:
             del form["training"][setting]

@@ -9,12 +9,7 @@ from rankstream.configuration.canary import CanarySettings, canary_faults
 from rankstream.configuration.cluster import KafkaSettings
 from rankstream.configuration.counting import StatisticsSettings
 from rankstream.configuration.section import Fault, PositiveFloat, Section
-from rankstream.configuration.training import (
-    LOGGING_LOSS,
-    TrainingSettings,
-    plan_faults,
-)
-from rankstream.ranking.logging_policy import EXTRAS
+from rankstream.configuration.training import TrainingSettings, plan_faults
 from rankstream.wire.bounds import MODEL_BYTES
 from rankstream.wire.envelope import (
     KINDS,
@@ -173,31 +168,11 @@ def _of_layers(place: str, model: ModelSettings) -> Iterator[Fault]:
 def _of_training(setting: str, model: ModelSettings) -> Iterator[Fault]:
     if model.versions == TRAINED:
         yield from plan_faults(setting, model.training)
-        if model.training.loss == LOGGING_LOSS:
-            yield from _of_policies(setting, model)
     elif model.training != TrainingSettings():
         yield (
             setting,
             f"{setting} must be set where versions are 'trained' only; got it with "
             f"{model.versions!r}: take it out, or set versions = 'trained'",
-        )
-
-
-def _of_policies(setting: str, model: ModelSettings) -> Iterator[Fault]:
-    """What versions that draw lists of a comparison cannot have."""
-    if model.normalisation != "none" or model.features < len(EXTRAS):
-        yield (
-            f"{setting}.loss",
-            f"{setting}.loss {LOGGING_LOSS!r} needs normalisation = 'none' and the "
-            f"last {len(EXTRAS)} features to be those of the comparison; got "
-            f"{model.normalisation!r} and {model.features} features",
-        )
-    if model.training.largest_loss is not None:
-        yield (
-            f"{setting}.largest_loss",
-            f"{setting}.largest_loss must be left out with loss {LOGGING_LOSS!r}: "
-            "its versions are to learn by, not to please; got "
-            f"{model.training.largest_loss}",
         )
 
 

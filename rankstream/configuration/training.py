@@ -16,6 +16,7 @@ from rankstream.configuration.section import (
     Section,
     Share,
 )
+from rankstream.ranking.logging_policy import FLOOR
 
 Moment = Annotated[int, msgspec.Meta(ge=0)] | Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -100,7 +101,8 @@ class TrainingSettings(Schedule, frozen=True):
     estimated from the validation groups. `estimator` is one of `ESTIMATORS`; with none
     the log says which. `proximal_ratio` is of the loss "proximal" only, above 1.
     `largest_loss` bounds how far a version can fall behind its parent, in expected
-    looks of a list.
+    looks of a list. `floor` is of the loss "logging-policy" only, as `cutoff` is in
+    its lists: the least P(looked at) of an item that compared rankers differ in.
     """
 
     cutoff: Positive = 10
@@ -122,6 +124,7 @@ class TrainingSettings(Schedule, frozen=True):
     held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
     proximal_ratio: Annotated[float, msgspec.Meta(gt=1)] = PROXIMAL_RATIO
     largest_loss: PositiveFloat | None = None
+    floor: PositiveFloat = FLOOR
 
     @property
     def takes_ratio(self) -> bool:
@@ -145,6 +148,14 @@ def plan_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
     yield from _of_examination(place, training)
     yield from _of_losses(place, training)
     yield from _of_falls(place, training)
+    if training.floor != FLOOR and training.loss != LOGGING_LOSS:
+        setting = f"{place}.floor"
+        yield (
+            setting,
+            f"{setting} must be set with the loss {LOGGING_LOSS!r} only; got "
+            f"{training.floor} with {training.loss!r}: take it out, or set loss = "
+            f"{LOGGING_LOSS!r}",
+        )
     if training.estimator not in ("", *ESTIMATORS):
         setting = f"{place}.estimator"
         yield (

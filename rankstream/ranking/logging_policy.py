@@ -50,7 +50,8 @@ class LoggingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     examination : [n_ranks]
-        P(looked at | rank), above 0 and at most 1.
+        P(looked at | rank), above 0 and at most 1, of each rank of the lists; or all of
+        them in units of the first, which changes no difference.
     model
         Whose versions the policies are; without one all items are as likely.
     floor
@@ -89,6 +90,12 @@ class LoggingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not theta or not all(0.0 < each <= 1.0 for each in theta):
             raise ValueError(
                 f"examination must be numbers above 0 and at most 1; got {list(theta)}"
+            )
+        if len(theta) < experiment.length:
+            raise ValueError(
+                f"examination must have a number for each rank of lists of "
+                f"{experiment.length}; got {len(theta)}: give the others, or lower "
+                "length"
             )
         most = theta[0] / (2.0 * experiment.length)
         if not 0.0 < found.floor <= most:

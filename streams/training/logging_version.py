@@ -45,22 +45,25 @@ def logging_version(
         Of the parent; where hidden units of it are all alike, as before the first
         training, new ones are drawn from the seed.
     curve
-        What P(looked at | rank) are; no curve of trust bias, and none in ratios.
+        What P(looked at | rank) are; no curve of trust bias. In ratios to rank 1 it
+        will do: E[x^2] is the same for all multiples of it.
     on_epoch
         Takes each pass: its loss is the mean of E[x^2], and no DCG is told.
 
     Raises
     ------
     ValueError
-        Where rankers differ in no query, differences are none, or the curve is.
+        Where rankers differ in no query, differences are none, or the curve has trust
+        bias or too few ranks.
     """
-    if curve.is_ratio_only or curve.has_trust_bias:
-        raise ValueError(
-            "a logging policy needs a curve of position bias alone, whole; got one "
-            f"{'in ratios only' if curve.is_ratio_only else 'with trust bias'}: set "
-            "`examination` of the training"
-        )
     ranker, plan = ranker_of_model(model), model.training
+    if curve.has_trust_bias or curve.n_ranks < plan.cutoff:
+        got = "trust bias" if curve.has_trust_bias else f"{curve.n_ranks} ranks alone"
+        raise ValueError(
+            "a logging policy needs a curve of position bias alone, of each of the "
+            f"{plan.cutoff} ranks of its lists; got one with {got}: set `examination` "
+            "of the training"
+        )
     training, held_out = gathered.chunks(plan.least_support)
     read = [
         each[number] for each in (training, held_out) for number in range(len(each))
@@ -82,7 +85,12 @@ def logging_version(
         begin,
         features,
         queries,
-        NetworkPlan(epochs=plan.epochs, batch=plan.batch, optimiser=optimiser),
+        NetworkPlan(
+            epochs=plan.epochs,
+            batch=plan.batch,
+            least_first=plan.floor / float(curve.alpha[0]),
+            optimiser=optimiser,
+        ),
         rng=rng,
         on_epoch=take,
     )

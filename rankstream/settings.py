@@ -227,9 +227,9 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     for name, model in settings.models.items():
         yield from model_faults(name, model, settings.kafka, settings.statistics)
     yield from curve_faults(settings.curves, settings.models, settings.experiments)
+    yield from logging_faults(settings.experiments, settings.models, settings.curves)
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment, settings.statistics)
-    yield from logging_faults(settings.experiments, settings.models, settings.curves)
     yield from decision_faults(settings.decisions, settings.models, settings.curves)
     yield from bandit_faults(
         settings.bandits,

@@ -40,6 +40,7 @@ epochs = 20
 learning_rate = 0.05
 least_support = 1.0
 most_unsupported = 1.0
+after = [600, 1_500]
 """
 EXPERIMENT = f"""
 [experiments.boost]

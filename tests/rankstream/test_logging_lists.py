@@ -17,7 +17,7 @@ from rankstream.ranking.logging_policy import (
     floored,
     policy_features,
 )
-from rankstream.settings import ExperimentSettings, SettingsError, load_settings
+from rankstream.settings import ExperimentSettings
 
 OPTIONS = {"examination": [1.0, 0.5], "model": "lists"}
 LISTS = {"a": ["x", "y", "z"], "b": ["z", "x", "w"]}
@@ -112,10 +112,11 @@ def test_what_does_not_fit_is_refused() -> None:
     [
         ({}, "examination"),
         ({"examination": []}, "examination must be numbers above 0"),
-        ({"examination": [1.0], "floor": 0.3}, "at most 0.25, which some policy meets"),
-        ({"examination": [1.0], "floor": 0.0}, "floor must be above 0"),
-        ({"examination": [1.0], "other": 1}, "other"),
-        ({"examination": [1.0], "groups": 4}, "groups must be 0, or more than"),
+        ({"examination": [1.0]}, "a number for each rank of lists of 2; got 1"),
+        ({**OPTIONS, "floor": 0.3}, "at most 0.25, which some policy meets"),
+        ({**OPTIONS, "floor": 0.0}, "floor must be above 0"),
+        ({**OPTIONS, "other": 1}, "other"),
+        ({**OPTIONS, "groups": 4}, "groups must be 0, or more than"),
     ],
 )
 def test_useless_options_are_refused(options: dict, said: str) -> None:
@@ -126,47 +127,3 @@ def test_useless_options_are_refused(options: dict, said: str) -> None:
                 rankers={}, method="logging-policy", length=2, options=options
             )
         )
-
-
-EXPERIMENT = """
-[experiments.boost]
-method = "logging-policy"
-rankers = { a = "", b = "" }
-length = 2
-options = { examination = [1.0, 0.5]%s }
-"""
-LISTED = """
-[models.lists]
-features = 8
-versions = "trained"
-normalisation = "none"
-training = { loss = "logging-policy" }
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (EXPERIMENT % ", groups = 10", "groups must be statistics.groups, 20"),
-        (EXPERIMENT % ", selection = 5", "selection must be at most 4"),
-        (EXPERIMENT % ", floor = 0.4", "floor must be above 0 and at most 0.25"),
-        (EXPERIMENT.replace('b = ""', 'b = "", c = ""') % "", "must be two for"),
-        (LISTED.replace('"none"', '"min-max"'), "needs normalisation = 'none'"),
-        (LISTED.replace("= 8", "= 6"), "the last 7 features"),
-        (LISTED.replace('policy"', 'policy", largest_loss = 1'), "must be left out"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(tmp_path, text: str, said: str) -> None:
-    """In every program that reads them."""
-    config = tmp_path / "rankstream.toml"
-    config.write_text(f'namespace = "x"\n{text}')
-    with pytest.raises(SettingsError, match=said):
-        load_settings(config, {})
-
-
-def test_settings_of_both_are_accepted(tmp_path) -> None:
-    """With what is needed and no more."""
-    config = tmp_path / "rankstream.toml"
-    config.write_text(f'namespace = "x"\n{EXPERIMENT % ""}{LISTED}')
-
-    assert load_settings(config, {}).models["lists"].training.loss == "logging-policy"

@@ -33,7 +33,6 @@ from tests.worker_process import (
     waited_until,
 )
 
-SCHEDULED = MODEL.replace("epochs = 20", "epochs = 20\nafter = [600, 1_500]")
 TIMES = """
 [time]
 click_window_ms = 1_000
@@ -42,7 +41,7 @@ idle_ms = 600_000
 [delivery]
 state_s = 1.0
 """
-CONFIG = f"{TIMES}{SCHEDULED}{EXPERIMENT}[train]\nvalue_every_s = 0\n"
+CONFIG = f"{TIMES}{MODEL}{EXPERIMENT}[train]\nvalue_every_s = 0\n"
 STAGES = (900, 900, 900)
 """Lists under each policy; the newest of a stage may not be closed when it is made."""
 

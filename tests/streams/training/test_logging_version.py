@@ -5,13 +5,17 @@ from typing import cast
 import numpy as np
 import pytest
 
-from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.bias_curve import BiasCurve
 from models.training.query_chunk import QueryChunk
 from rankstream.configuration.models import ModelSettings
+from rankstream.configuration.training import TrainingSettings
 from streams.training.gathering import Gathered
 from streams.training.logging_version import compared_queries, logging_version
 
-MODEL = ModelSettings(features=8, versions="trained", normalisation="none")
+MODEL = ModelSettings(
+    features=8, versions="trained", normalisation="none",
+    training=TrainingSettings(cutoff=2),
+)  # fmt: skip
 
 
 def chunk_of(differences: list[float], values: list[float]) -> QueryChunk:
@@ -46,7 +50,7 @@ def test_differences_that_are_none_are_refused() -> None:
 @pytest.mark.parametrize(
     ("curve", "said"),
     [
-        (BiasCurve(np.array([1.0, 0.5]), np.zeros(2), is_ratio_only=True), "ratios"),
+        (BiasCurve(np.ones(1), np.zeros(1), is_ratio_only=True), "1 ranks alone"),
         (BiasCurve(np.array([0.8, 0.5]), np.array([0.1, 0.05])), "with trust bias"),
     ],
 )
@@ -71,10 +75,10 @@ class OneChunk:
         return [one], [one]
 
 
-def test_rankers_that_are_equal_are_told_so() -> None:
-    """Nothing is optimised where there is no variance."""
+@pytest.mark.parametrize("is_ratio_only", [False, True])
+def test_rankers_that_are_equal_are_told_so(is_ratio_only: bool) -> None:
+    """Nothing is optimised where there is no variance; curves in ratios will do."""
     gathered = cast("Gathered", OneChunk())
+    curve = BiasCurve(np.array([1.0, 0.5]), np.zeros(2), is_ratio_only)
     with pytest.raises(ValueError, match="their difference has no variance"):
-        logging_version(
-            MODEL, np.zeros(8), gathered, position_curve(np.array([1.0, 0.5])), print
-        )
+        logging_version(MODEL, np.zeros(8), gathered, curve, print)

@@ -19,9 +19,12 @@ policies that are updated; Oosterhuis (PhD thesis, 2020), chapter 9.
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from models.arrays import Floats
 from models.interleaving.counterfactual import Counterfactual
-from models.interleaving.method import Drawing, Traits
+from models.interleaving.method import Clicks, Drawing, Shown, Traits
+from models.interleaving.rankings import ranks_of
 from models.interleaving.scored_lists import Placements, ScoredLists
 from models.plackett_luce.placement import placement_batch
 
@@ -90,6 +93,33 @@ class LoggingPolicy(Counterfactual):
             Computes probabilities of ranks.
         """
         return replace(self, logged=ScoredLists(scores, placements))
+
+    def slopes(self, shown: Shown, clicks: Clicks) -> Floats:
+        """How the credit of the first ranker over the other changes with theta.
+
+        Derivatives of `infer` by each P(looked at | rank), [n_ranks], through lambda
+        and rho. With these a difference follows, to first order, under another curve,
+        such as one that is refitted without some of its clicks. A multiple of theta
+        changes nothing: `slopes @ examination` is 0.
+
+        Parameters
+        ----------
+        shown, clicks
+            As of `Method.infer`.
+        """
+        length = self.length or len(shown.shown)
+        n_ranks = min(length, len(self.examination))
+        theta = np.array(self.examination[:n_ranks])
+        rng = np.random.default_rng(0)  # exact exposures draw nothing
+        exposures = self.logged.exposures(shown.rankings, length, rng=rng)
+        clicked = shown.shown[clicks]
+        placed = exposures[clicked, :n_ranks]
+        ranks = ranks_of(shown.rankings, clicked)
+        is_at = ranks[:, :, None] == np.arange(1, n_ranks + 1)
+        gaps = is_at[0].astype(np.float64) - is_at[1]
+        propensities = (placed @ theta)[:, None]
+        by_rho = (gaps @ theta)[:, None] * placed / propensities
+        return np.asarray(((gaps - by_rho) / propensities).sum(axis=0))
 
     def judging(self, unit: int) -> int | None:
         """What is left of the hash of a session, to tell groups of sessions apart by.

@@ -9,7 +9,7 @@ import numpy as np
 
 from models.arrays import Floats, Integers
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
-from models.evaluation.sums import N_GROUPS, PreferenceSums
+from models.evaluation.sums import N_GROUPS, SCALE, PreferenceSums
 from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.logging_policy import LoggingPolicy
 from models.interleaving.method import NO_ONE, Method, Shown
@@ -53,7 +53,10 @@ class Comparison:
 
     Bounds of preferences are made from the rankings and the length that the settings
     ask for, never from the list that was drawn. `totals` [7] are the counts that
-    `models.evaluation.list_counts.TOTALS` names.
+    `models.evaluation.list_counts.TOTALS` names. `slopes` [n_ranks] has, of each method
+    whose lists a logging policy draws, the sum of what
+    `models.interleaving.logging_policy.LoggingPolicy.slopes` gives, in units of
+    1 / `SCALE`.
 
     Raises
     ------
@@ -81,6 +84,11 @@ class Comparison:
             raise ValueError(f"experiments.{self.name}: {error}") from error
         self.sums = {
             name: PreferenceSums.empty(len(self.rankers)) for name in self.methods
+        }
+        self.slopes = {
+            name: np.zeros(min(method.length, len(method.examination)), np.int64)
+            for name, method in self.methods.items()
+            if isinstance(method, LoggingPolicy)
         }
 
     @property
@@ -224,6 +232,9 @@ class Comparison:
             preferences = np.zeros(bounds.shape)
         if not sums.add(preferences, bounds, group):
             self.totals[TOTALS.index("too_heavy")] += 1
+        elif isinstance(method, LoggingPolicy):
+            slopes = method.slopes(shown, clicks)
+            self.slopes[name] += np.rint(slopes * SCALE).astype(np.int64)
 
     def _check_seed(self, impression: Impression) -> None:
         """A draw that serves two impressions is not two draws."""
@@ -266,6 +277,8 @@ class Comparison:
         self.n_without_session += other.n_without_session
         for name, sums in other.sums.items():
             self.sums[name].merge(sums)
+        for name, slopes in other.slopes.items():
+            self.slopes[name] += slopes
 
     def encoded(self) -> bytes:
         """Everything, as bytes that `decoded` takes; equal where sums are equal."""
@@ -283,6 +296,11 @@ class Comparison:
             ],
             [self.n_foreign_seeds, self.n_without_session],
         ]
+        if self.slopes:
+            slopes = sorted(self.slopes.items())
+            parts.append(
+                [[name, each.astype("<i8").tobytes()] for name, each in slopes]
+            )
         return msgspec.msgpack.encode(parts)
 
     def _warm(self) -> None:
@@ -337,4 +355,6 @@ def decoded(name: str, value: bytes) -> Comparison:
     for method, arrays in parts[7]:
         for mine, packed in zip(found.sums[method].arrays(), arrays, strict=True):
             mine[...] = np.frombuffer(packed, "<i8").reshape(mine.shape)
+    for method, packed in parts[9] if len(parts) > 9 else ():
+        found.slopes[method][...] = np.frombuffer(packed, "<i8")
     return found

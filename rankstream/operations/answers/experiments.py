@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,6 +20,9 @@ from rankstream.settings import ExperimentSettings, Settings
 from rankstream.snapshots import SnapshotStore
 from rankstream.wire.topics import EXPERIMENTS, PREFERENCES
 from rankstream.wire.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from streams.comparisons.comparison import Comparison as Sums
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,14 @@ class Judged(Answer):
         There is none, in words.
     refused
         Epochs that were asked for and cannot be read, and why.
+    sums
+        What the verdict is of.
     """
 
     verdict: Verdict | None
     why: str
     refused: Mapping[int, str]
+    sums: "Sums | None" = None
 
 
 def comparisons(
@@ -233,7 +239,8 @@ def judged(settings: Settings, name: str, epoch: int | None) -> Judged:
     if not found:
         known = {*settings.experiments, *(each.name for each in records.comparisons)}
         return Judged(None, _what_is_missing(known, name, epoch), refused)
-    return Judged(verdict_of(found[-1], read_outcomes(values)), "", refused)
+    verdict = verdict_of(found[-1], read_outcomes(values))
+    return Judged(verdict, "", refused, found[-1])
 
 
 def _what_is_missing(known: set[str], name: str, epoch: int | None) -> str:

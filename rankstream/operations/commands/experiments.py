@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rankstream.operations.answers.experiments import (
+    Judged,
     check_foldable,
     comparisons,
     judged,
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rankstream experiments list          the settings, and what clients follow
   rankstream experiments publish       make clients follow the settings
   rankstream experiments show boost    preferences, intervals, health
+  rankstream experiments show boost --refit    under the newest curve of bias
 
 An experiment is a table of the settings:
   [experiments.boost]
@@ -44,6 +46,12 @@ An experiment is a table of the settings:
     show.add_argument("--epoch", type=int, help="which one (default: the last)")
     show.add_argument(
         "--method", help="which one (default: the one that drew the lists)"
+    )
+    show.add_argument(
+        "--refit",
+        action="store_true",
+        help="of lists of logging policies: under the newest curve of bias, with an "
+        "interval that has the curve's own error",
     )
     for action in (listing, publishing, show):
         action.add_argument("--json", action="store_true", help="print JSON")
@@ -98,6 +106,8 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     verdict = found.verdict
     if verdict is None:
         return nothing(found.why)
+    if arguments.refit:
+        return _refit(settings, found, arguments)
     if arguments.json:
         sys.stdout.write(encode_verdict(verdict).decode() + "\n")
         return 0
@@ -108,6 +118,31 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
         )
     for table in tables_of(verdict, method):
         Console().print(table)
+    return 0
+
+
+def _refit(settings: Settings, judged: Judged, arguments: argparse.Namespace) -> int:
+    # The science is loaded only where it is needed.
+    from rankstream.operations.answers.curve import newest_curve  # noqa: PLC0415
+    from rankstream.operations.answers.refitted import (  # noqa: PLC0415
+        curve_of_policies,
+        refitted,
+    )
+    from rankstream.operations.answers.sources import source_of  # noqa: PLC0415
+
+    sums = judged.sums
+    if sums is None:
+        return nothing(judged.why)
+    named, source = curve_of_policies(settings, sums), source_of(settings)
+    published = newest_curve(source.versions() if source.versions else (), named)
+    if published is None:
+        return nothing(f"the curve {named!r} must have a version; it has none yet")
+    online = source.policies.models
+    found = refitted(settings, sums, source.statistics, published, online)
+    if arguments.json:
+        write_json(found.to_dict())
+    else:
+        Console().print(found.said(), highlight=False, markup=False)
     return 0
 
 

@@ -1,0 +1,112 @@
+"""A difference under the newest curve, from ingestion on."""
+
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+
+from models.evaluation.sums import SCALE
+from rankstream.experiments import Running
+from rankstream.operations.answers.refitted import curve_of_policies, refitted
+from rankstream.ranker import Ranker
+from rankstream.settings import Settings, load_settings
+from rankstream.wire.curves import curve_rows
+from rankstream.wire.envelope import Snapshot, decode_snapshot
+from streams.comparisons.comparison import Comparison, decoded
+from streams.local import LocalPipeline, local_settings
+from streams.statistics.reader import Statistics
+from streams.training.local_trainer import LocalTrainer
+from tests.logging_shop import EXPERIMENT, MODEL, THETA, LoggingShop
+
+START_MS, N_LISTS = 1_700_000_000_000, 1_000
+TIMES = "[time]\ndisorder_ms = 500\nclick_window_ms = 1_000\nremember_ms = 1_000\n"
+CURVE = '[curves.looks]\nestimator = "position"\nranks = 3\n'
+GIVEN = f"examination = {list(THETA)}\n"
+
+
+class Counted(NamedTuple):
+    """What a log says, and a curve of it."""
+
+    settings: Settings
+    comparison: Comparison
+    statistics: Statistics
+    curve: Snapshot
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Counted:
+    """Lists of the first version, and a curve that is fitted on them."""
+    config = tmp_path_factory.mktemp("refitted") / "rankstream.toml"
+    model = MODEL.replace(GIVEN, "")
+    config.write_text(f"namespace = 'x'\n{TIMES}{model}{EXPERIMENT}{CURVE}")
+    settings = local_settings(load_settings(config, {}))
+    pipeline = LocalPipeline(settings, now=lambda: START_MS)
+    trainer = LocalTrainer(settings, pipeline)
+    pipeline.start()
+    ranker = Ranker("lists", source=lambda: pipeline.snapshots.get(b"lists"))
+    running = Running("boost", settings.experiments["boost"])
+    LoggingShop(running, ranker, pipeline).show(N_LISTS, START_MS)
+    pipeline.flush()
+    trainer.fit("looks")
+    (comparison,) = pipeline.comparisons()
+    statistics = Statistics(trainer.statistics().items())
+    curve = decode_snapshot(pipeline.snapshots[b"looks"])
+    pipeline.end()
+    return Counted(settings, comparison, statistics, curve)
+
+
+def test_the_curve_moves_the_difference_and_widens_its_interval(
+    counted: Counted,
+) -> None:
+    """By what slopes say; the curve is from validation groups, which do not judge."""
+    settings, comparison, *counts = counted
+    found = refitted(settings, comparison, *counts)
+    sums = comparison.sums["logging-policy"]
+    slopes = comparison.slopes["logging-policy"] / SCALE / sums.impressions.sum()
+    alpha = curve_rows(counted.curve)[0]
+
+    assert curve_of_policies(settings, comparison) == "looks"
+    assert found.n_refits == len(counted.curve.groups) == 3
+    assert set(counted.curve.groups) < set(range(16))
+    expected = slopes @ (alpha - np.array(THETA))
+    assert found.found.moved == pytest.approx(expected, abs=1e-6)
+    assert found.found.mean == pytest.approx(sums.mean()[0] + expected, abs=1e-6)
+    assert abs(expected) > 1e-4
+    assert found.found.curve_error > 0.0
+    assert "refits without each of 3 groups" in found.said()
+    assert found.to_dict()["curve"] == counted.curve.intervention
+
+
+def test_slopes_are_counted_stored_and_merged(counted: Counted) -> None:
+    """As all sums are; multiples of a curve change nothing."""
+    comparison = counted.comparison
+    again = decoded("boost", comparison.encoded())
+    twice = decoded("boost", comparison.encoded())
+    twice.merge(again)
+    for name, slopes in comparison.slopes.items():
+        n = comparison.sums[name].impressions.sum()
+        assert abs(slopes @ np.array(THETA)) < 10.0 * n
+        assert np.abs(slopes).max() > 1_000 * n
+        assert again.slopes[name].tolist() == slopes.tolist()
+        assert twice.slopes[name].tolist() == (2 * slopes).tolist()
+
+
+def test_curves_of_those_who_judge_are_refused(counted: Counted) -> None:
+    """As are such that say too little, or nothing that clicks told."""
+    settings, comparison, statistics, curve = counted
+    judging = msgspec.structs.replace(curve, groups=[12, 13, 14, 19])
+    with pytest.raises(ValueError, match=r"is from \[19\] too"):
+        refitted(settings, comparison, statistics, judging)
+    alone = msgspec.structs.replace(curve, groups=[12])
+    with pytest.raises(ValueError, match="can be refitted without each group"):
+        refitted(settings, comparison, statistics, alone)
+
+    lists = settings.models["lists"]
+    training = msgspec.structs.replace(lists.training, examination=list(THETA))
+    given = msgspec.structs.replace(lists, training=training)
+    whole = msgspec.structs.replace(settings, models={"lists": given})
+    with pytest.raises(ValueError, match="so that there is nothing to refit"):
+        curve_of_policies(whole, comparison)
+    with pytest.raises(ValueError, match="--refit must be asked of an experiment of"):
+        curve_of_policies(msgspec.structs.replace(settings, models={}), comparison)

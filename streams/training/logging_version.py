@@ -22,10 +22,13 @@ from models.training.query_chunk import QueryChunk
 from models.training.ranker_training import Epoch, Trained
 from rankstream.configuration.models import ModelSettings
 from rankstream.configuration.training import LOGGING_LOSS
-from rankstream.ranking.logging_policy import EXTRAS
+from rankstream.ranking.logging_policy import EXTRAS, LoggingOptions
+from rankstream.ranking.methods import LOGGING_POLICY
+from rankstream.settings import Settings
 from streams.native.placing import placements_of_scores
 from streams.training.fitted_ranker import Fitted, ranker_of_model
 from streams.training.gathering import Gathered
+from streams.training.known_curve import KnownCurve
 
 
 def logging_version(
@@ -101,6 +104,42 @@ def logging_version(
     )  # fmt: skip
     trained = Trained(found, plan.epochs, epochs)
     return Fitted(trained, LOGGING_LOSS, []), Exploration(served, 1.0, 1.0, least)
+
+
+def as_credited(
+    name: str, settings: Settings, known: KnownCurve | None
+) -> KnownCurve | None:
+    """The same curve, with a warning where lists are credited by another one.
+
+    An experiment has numbers of its own, which must not change while it runs; a curve
+    is fitted again and again. What is credited stays unbiased for the experiment's
+    numbers, and policies are then trained for other users than those.
+
+    Parameters
+    ----------
+    name
+        Of the model of policies.
+    """
+    ends = None if known is None else known.ends
+    if known is None or ends is None:
+        return known
+    alpha, told = known.curve.alpha, []
+    for experiment, one in settings.experiments.items():
+        if one.method != LOGGING_POLICY or one.options.get("model") != name:
+            continue
+        theta = np.array(LoggingOptions.of(one).examination[: one.length])
+        theta, (low, high, _) = theta[: len(alpha)] * alpha[0] / theta[0], ends
+        n = len(theta)  # rank 1 is the unit
+        outside = np.flatnonzero((theta < low[:n])[1:] | (theta > high[:n])[1:]) + 2
+        if len(outside):
+            ranks = ", ".join(map(str, outside))
+            told.append(
+                f"experiments.{experiment} credits lists by an examination outside "
+                f"its intervals at ranks {ranks}"
+            )
+    if not told or told[0] in known.warning:
+        return known
+    return known._replace(warning="; ".join([*filter(None, [known.warning]), *told]))
 
 
 def compared_queries(

@@ -3,12 +3,13 @@
 import base64
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.experiments import Running
-from rankstream.logging_lists import LoggingLists
+from rankstream.logging_lists import LoggingLists, PolicyList
 from rankstream.ranker import Ranker
 from rankstream.ranking.logging_policy import (
     EXTRAS,
@@ -18,6 +19,13 @@ from rankstream.ranking.logging_policy import (
     policy_features,
 )
 from rankstream.settings import ExperimentSettings
+from rankstream.wire.envelope import (
+    Pointer,
+    Snapshot,
+    encode_snapshot,
+    features_hash,
+    intervention_of,
+)
 
 OPTIONS = {"examination": [1.0, 0.5], "model": "lists"}
 LISTS = {"a": ["x", "y", "z"], "b": ["z", "x", "w"]}
@@ -127,3 +135,145 @@ def test_useless_options_are_refused(options: dict, said: str) -> None:
                 rankers={}, method="logging-policy", length=2, options=options
             )
         )
+
+
+class Source:
+    """Gives the envelope that it has: what a store would hold now."""
+
+    def __init__(self) -> None:
+        self.envelope: bytes | None = None
+
+    def __call__(self) -> bytes | None:
+        """The newest."""
+        return self.envelope
+
+    def publish(self, epoch: int, version: int, *, by_difference: float) -> None:
+        """A version that scores items by what rankers differ in."""
+        weights = np.zeros(1 + len(EXTRAS), "<f4")
+        weights[1] = by_difference
+        self.envelope = encode_snapshot(
+            Snapshot(
+                model="lists", epoch=epoch, version=version, parent=0, created_ms=1,
+                kind="linear", hidden=[], normalisation="none",
+                n_features=len(weights), features_hash=features_hash(len(weights)),
+                sources=[], updates=1, weights=weights.tobytes(),
+                intervention=intervention_of("lists", Pointer(epoch, version)),
+            )
+        )  # fmt: skip
+
+
+class Client:
+    """A service that draws lists of two by a policy."""
+
+    def __init__(self) -> None:
+        self.source = Source()
+        self.source.publish(0, 7, by_difference=1.0)
+        self.ranker = Ranker("lists", source=self.source)
+        self.ranker.load()
+        self._lists = LoggingLists(self.ranker)
+
+    def draw(self, lists: dict[str, list[str]], length: int = 2) -> PolicyList:
+        """One list of what both rankers returned."""
+        options = {**OPTIONS, "examination": [1.0, 0.5, 0.25]}
+        settings = msgspec.structs.replace(BOOST, length=length, options=options)
+        n = len({item for row in lists.values() for item in row})
+        return self._lists.draw(
+            Running("boost", settings), lists, np.zeros((n, 1)), query_id="q",
+            impression_id="i",
+        )  # fmt: skip
+
+    def event(self, listed: PolicyList) -> dict:
+        """What is sent of it."""
+        return json.loads(self._lists.query_event(RUNNING, listed, at_ms=1))
+
+
+@pytest.fixture(scope="module")
+def client() -> Client:
+    """With its first version."""
+    return Client()
+
+
+def shares_of(listed: PolicyList) -> dict[str, float]:
+    """P(comes first), by item."""
+    scores = listed.drawn.scores
+    assert scores is not None
+    return dict(zip(scores, np.exp([*scores.values()]).tolist(), strict=True))
+
+
+def test_equal_rankers_have_any_list(client: Client) -> None:
+    """There is no difference to look for; the policy draws as it always does."""
+    listed = client.draw({"a": ["x", "y", "z"], "b": ["x", "y", "z"]})
+
+    assert len(listed.drawn.shown) == 2
+    assert [*shares_of(listed).values()] == pytest.approx([1 / 3] * 3, abs=1e-6)
+
+
+def test_rankers_that_share_no_item_have_all_of_them_seen(client: Client) -> None:
+    """Four items differ; none comes first less often than the floor says."""
+    client.source.publish(0, 8, by_difference=50.0)
+    assert client.ranker.refresh()
+    listed = client.draw({"a": ["x", "y", "p"], "b": ["z", "w", "q"]})
+    shares = shares_of(listed)
+
+    assert len(shares) == 6
+    assert min(shares[item] for item in "xyzw") == pytest.approx(0.01, rel=1e-5)
+    assert shares["x"] > 0.9
+    assert max(shares[item] for item in "pq") < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("lists", "length"),
+    [
+        ({"a": ["x"], "b": []}, 2),
+        ({"a": ["x"], "b": ["x"]}, 1),
+        ({"a": ["x", "y"], "b": ["y"]}, 3),
+    ],
+)
+def test_lists_may_be_longer_than_what_there_is(
+    client: Client, lists: dict[str, list[str]], length: int
+) -> None:
+    """One candidate is shown for sure; of few all are."""
+    listed = client.draw(lists, length)
+    event = client.event(listed)
+
+    assert sorted(listed.drawn.shown) == sorted({*lists["a"], *lists["b"]})
+    assert event["candidates"] == listed.items
+    assert sum(shares_of(listed).values()) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_what_a_ranker_repeats_counts_once(client: Client) -> None:
+    """In the difference too, as in the list that is drawn."""
+    once = client.draw({"a": ["x", "y", "z"], "b": ["z", "y", "x"]})
+    twice = client.draw({"a": ["x", "y", "x", "z"], "b": ["z", "y", "x"]})
+
+    assert twice.drawn == once.drawn
+    assert (twice.ranking.scores == once.ranking.scores).all()
+
+
+def test_rankers_of_others_are_refused_in_words(client: Client) -> None:
+    """Three of them, one alone, and features of another model."""
+    for lists in ({"a": ["x"]}, {"a": ["x"], "b": ["y"], "c": ["z"]}):
+        with pytest.raises(ValueError, match=r"rankings must be those of \['a', 'b'\]"):
+            client.draw(lists)
+    with pytest.raises(ValueError, match="features"):
+        client._lists.draw(RUNNING, LISTS, np.zeros((4, 3)), query_id="q")
+
+
+def test_a_policy_that_was_taken_back_or_is_gone_credits_what_it_drew() -> None:
+    """A list has its own scores; the next list knows that the version is another."""
+    client = Client()
+    before = client.draw(LISTS)
+    client.source.envelope = None
+    client.ranker.refresh()
+    trimmed = client.draw(LISTS)
+    client.source.publish(1, 0, by_difference=-1.0)
+    assert client.ranker.refresh()
+    after = client.draw(LISTS)
+    events = [client.event(each) for each in (before, trimmed, after)]
+
+    assert trimmed.drawn == before.drawn
+    assert [event["version"] for event in events] == [7, 7, 0]
+    assert [event["intervention"] for event in events] == [
+        "lists@0.7", "lists@0.7", "lists@1.0",
+    ]  # fmt: skip
+    assert events[0]["scores"] == events[1]["scores"] != events[2]["scores"]

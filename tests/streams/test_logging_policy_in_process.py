@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from rankstream.experiments import Running
+from rankstream.logging_lists import LoggingLists
 from rankstream.ranker import Ranker
 from rankstream.settings import load_settings
+from rankstream.wire.topics import CLICKS, QUERIES
 from streams.comparisons.verdicts import verdict_of
 from streams.local import LocalPipeline, local_settings
 from streams.training.local_trainer import LocalTrainer
@@ -91,3 +93,36 @@ def test_a_second_run_gives_the_same_bits(run: Run, tmp_path: Path) -> None:
     assert [each.loss for each in run.trainer.runs] == ["logging-policy"] * 2
     (ours,), (theirs,) = run.pipeline.comparisons(), again.pipeline.comparisons()
     assert ours.encoded() == theirs.encoded()
+
+
+def test_equal_rankers_are_told_and_no_policy_is_made(tmp_path: Path) -> None:
+    """Their difference has no variance: the version that is served stays."""
+    config = tmp_path / "rankstream.toml"
+    model = MODEL.replace("[600, 1_500]", "[40]")
+    config.write_text(f"namespace = 'x'\n{TIMES}{model}{EXPERIMENT}")
+    settings = local_settings(load_settings(config))
+    pipeline = LocalPipeline(settings, now=lambda: START_MS)
+    trainer = LocalTrainer(settings, pipeline)
+    pipeline.start()
+    served = pipeline.snapshots[b"lists"]
+    ranker = Ranker("lists", source=lambda: pipeline.snapshots.get(b"lists"))
+    ranker.load()
+    running = Running("boost", settings.experiments["boost"])
+    policies, row = LoggingLists(ranker), [f"d{item}" for item in range(5)]
+    for number in range(160):
+        named, at_ms, query = f"i{number}", START_MS + 20 * number, f"q{number % 12}"
+        drawn = policies.draw(
+            running, {"a": row, "b": row}, np.zeros((5, 2)), query_id=query,
+            session=f"s{number}", impression_id=named,
+        )  # fmt: skip
+        pipeline.send(QUERIES, policies.query_event(running, drawn, at_ms=at_ms))
+        click = Ranker.click_event(named, query_id=query, at_ms=at_ms + 1, position=1)
+        pipeline.send(CLICKS, click)
+    assert trainer.flush() == []
+    pipeline.end()
+
+    assert "their difference has no variance" in trainer.refusals["lists"]
+    assert pipeline.snapshots[b"lists"] == served
+    (found,) = pipeline.comparisons()
+    assert found.totals[0] > 100
+    assert not found.sums["all:logging-policy"].possible_impressions().any()

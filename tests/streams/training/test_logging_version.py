@@ -9,8 +9,15 @@ from models.estimators.bias_curve import BiasCurve
 from models.training.query_chunk import QueryChunk
 from rankstream.configuration.models import ModelSettings
 from rankstream.configuration.training import TrainingSettings
+from rankstream.settings import ExperimentSettings, Settings
+from streams.training.curve_estimator import CurveEnds
 from streams.training.gathering import Gathered
-from streams.training.logging_version import compared_queries, logging_version
+from streams.training.known_curve import KnownCurve
+from streams.training.logging_version import (
+    as_credited,
+    compared_queries,
+    logging_version,
+)
 
 MODEL = ModelSettings(
     features=8, versions="trained", normalisation="none",
@@ -82,3 +89,32 @@ def test_rankers_that_are_equal_are_told_so(is_ratio_only: bool) -> None:
     curve = BiasCurve(np.array([1.0, 0.5]), np.zeros(2), is_ratio_only)
     with pytest.raises(ValueError, match="their difference has no variance"):
         logging_version(MODEL, np.zeros(8), gathered, curve, print)
+
+
+@pytest.mark.parametrize(
+    ("examination", "said"),
+    [
+        ([1.0, 0.5], ""),
+        ([0.5, 0.25], ""),
+        ([1.0, 0.3], "experiments.boost credits lists by an examination outside its"),
+    ],
+)
+def test_a_curve_that_lists_are_not_credited_by_is_said(
+    examination: list[float], said: str
+) -> None:
+    """Once, in the record of the training; at which ranks; scale does not matter."""
+    curve = BiasCurve(np.array([1.0, 0.48, 0.3]), np.zeros(3), is_ratio_only=True)
+    ends = CurveEnds(np.array([1.0, 0.4, 0.2]), np.array([1.0, 0.6, 0.4]))
+    known = KnownCurve(curve, "looks@0.1", (12,), "", ends)
+    experiment = ExperimentSettings(
+        rankers={"a": "", "b": ""}, method="logging-policy", length=2,
+        options={"model": "lists", "examination": examination},
+    )  # fmt: skip
+    settings = Settings(experiments={"boost": experiment})
+    found = as_credited("lists", settings, known)
+    assert found is not None
+    assert found.warning.startswith(said)
+    assert found.warning.endswith("ranks 2" if said else "")
+    assert bool(found.warning) == bool(said)
+    assert as_credited("lists", settings, found) == found
+    assert as_credited("other", settings, known) == known

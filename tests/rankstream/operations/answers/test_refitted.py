@@ -60,8 +60,8 @@ def test_the_curve_moves_the_difference_and_widens_its_interval(
     counted: Counted,
 ) -> None:
     """By what slopes say; the curve is from validation groups, which do not judge."""
-    settings, comparison, *counts = counted
-    found = refitted(settings, comparison, *counts)
+    settings, comparison, *_ = counted
+    found = refitted(*counted)
     sums = comparison.sums["logging-policy"]
     slopes = comparison.slopes["logging-policy"] / SCALE / sums.impressions.sum()
     alpha = curve_rows(counted.curve)[0]

@@ -1,7 +1,7 @@
 """Users, two rankers and a client that draws lists by a logging policy, for tests."""
 
 from functools import cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -186,3 +186,83 @@ def split_mean_square() -> float:
             single = (query.relevance * row * ratios**2).sum()
             total += 0.5 * (single + gains.sum() ** 2 - (gains**2).sum())
     return total / N_QUERIES
+
+
+def true_difference() -> float:
+    """Clicks per list of a less those of b, exactly."""
+    return float(np.mean([query_of(number).difference for number in range(N_QUERIES)]))
+
+
+class Users(NamedTuple):
+    """Users of one query, who look and like the same whatever list they are shown.
+
+    `looks` [n, LENGTH] are uniform, as are `likes` [n, n_items]; `keys` [n, n_items]
+    draw their lists, and `sides` [n] the ranker whose list A/B shows.
+    """
+
+    looks: Floats
+    likes: Floats
+    keys: Floats
+    sides: Integers
+
+    @classmethod
+    def of(cls, number: int, n: int) -> "Users":
+        """So many of a query."""
+        rng, n_items = np.random.default_rng((9, number)), len(ranked(number))
+        return cls(
+            rng.random((n, LENGTH)),
+            rng.random((n, n_items)),
+            rng.gumbel(size=(n, n_items)),
+            rng.integers(0, 2, n),
+        )
+
+    def says(self, number: int, rows: Integers, rho: Floats) -> Floats:
+        """What each list says of a less b; rows [n, LENGTH] were shown, by rho."""
+        has_looked = self.looks < np.array(THETA)
+        has_liked = self.likes < likes_of(number)
+        clicks = has_looked & np.take_along_axis(has_liked, rows, axis=1)
+        gains = query_of(number).differences / np.maximum(rho, 1e-300)
+        return np.asarray((gains[rows] * clicks).sum(axis=1))
+
+
+def squared_errors(scores: dict[int, Floats], n: int) -> dict[str, Floats]:
+    """(x - difference)^2 of lists of three policies for the same users.
+
+    Parameters
+    ----------
+    scores
+        By query, of the logging policy.
+    n
+        Users of each query.
+
+    Returns
+    -------
+    dict
+        By policy, [n * N_QUERIES], in the same order.
+    """
+    found: dict[str, list[Floats]] = {"logging": [], "uniform": [], "ab": []}
+    for number in range(N_QUERIES):
+        users, items = Users.of(number, n), ranked(number)
+        drawn = {"logging": scores[number], "uniform": np.zeros(len(items))}
+        for name, by in drawn.items():
+            rows = np.argsort(-(by + users.keys), axis=1)[:, :LENGTH]
+            rho = placements_of_scores(by[None, :], LENGTH)[0] @ np.array(THETA)
+            found[name].append(users.says(number, rows, rho))
+        own = np.array(
+            [
+                [items.index(x) for x in row[:LENGTH]]
+                for row in lists_of(number).values()
+            ]
+        )
+        rho = np.zeros(len(items))
+        for row in own:
+            rho[row] += 0.5 * np.array(THETA)
+        found["ab"].append(users.says(number, own[users.sides], rho))
+    truth = true_difference()
+    return {k: (np.concatenate(each) - truth) ** 2 for k, each in found.items()}
+
+
+def is_below(errors: Floats, others: Floats) -> bool:
+    """By two standard errors of the difference, user by user."""
+    gaps = errors - others
+    return bool(gaps.mean() + 2.0 * gaps.std(ddof=1) / np.sqrt(len(gaps)) < 0.0)

@@ -184,7 +184,8 @@ class Client:
 
     def event(self, listed: PolicyList) -> dict:
         """What is sent of it."""
-        return json.loads(self._lists.query_event(RUNNING, listed, at_ms=1))
+        event: dict = json.loads(self._lists.query_event(RUNNING, listed, at_ms=1))
+        return event
 
 
 @pytest.fixture(scope="module")
@@ -243,8 +244,8 @@ def test_lists_may_be_longer_than_what_there_is(
 
 def test_what_a_ranker_repeats_counts_once(client: Client) -> None:
     """In the difference too, as in the list that is drawn."""
-    once = client.draw({"a": ["x", "y", "z"], "b": ["z", "y", "x"]})
-    twice = client.draw({"a": ["x", "y", "x", "z"], "b": ["z", "y", "x"]})
+    once = client.draw({"a": ["x", "y", "z"], "b": ["z", "y", "x"]}, 3)
+    twice = client.draw({"a": ["x", "y", "x", "z"], "b": ["z", "y", "x"]}, 3)
 
     assert twice.drawn == once.drawn
     assert (twice.ranking.scores == once.ranking.scores).all()

@@ -17,7 +17,10 @@ from tests.logging_shop import (
     EXPERIMENT,
     MODEL,
     LoggingShop,
+    is_below,
     split_mean_square,
+    squared_errors,
+    true_difference,
     uniform_mean_square,
 )
 
@@ -82,6 +85,21 @@ def test_each_policy_is_an_intervention_that_tells_more(run: Run) -> None:
         assert 0.0 < losses[-1] < losses[0]
     assert run.mean_squares[2] < 0.8 * run.mean_squares[0]
     assert run.mean_squares[2] < 0.8 * split_mean_square()
+
+
+def test_errors_of_the_same_users_are_smaller(run: Run) -> None:
+    """By two paired standard errors; each mean is that of the exact moments."""
+    errors, squared = squared_errors(run.shop.scores, 2_000), true_difference() ** 2
+    exact = {
+        "logging": run.shop.mean_square(),
+        "uniform": uniform_mean_square(),
+        "ab": split_mean_square(),
+    }
+    for name, each in errors.items():
+        error = each.std(ddof=1) / np.sqrt(len(each))
+        assert abs(each.mean() - (exact[name] - squared)) < 4.0 * error
+    assert is_below(errors["logging"], errors["ab"])
+    assert is_below(errors["logging"], errors["uniform"])
 
 
 def test_a_second_run_gives_the_same_bits(run: Run, tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ from tests.logging_shop import (
     EXPERIMENT,
     MODEL,
     LoggingShop,
+    is_below,
     split_mean_square,
+    squared_errors,
     uniform_mean_square,
 )
 from tests.services import KafkaService, RedisService
@@ -113,6 +115,9 @@ def test_a_policy_that_changes_twice_is_judged_exactly(
     assert status == 0
     assert len(set(shop.versions)) == len(STAGES)
     assert shop.mean_square() < 0.8 * min(uniform_mean_square(), split_mean_square())
+    errors = squared_errors(shop.scores, 4_000)
+    assert is_below(errors["logging"], errors["ab"])
+    assert is_below(errors["logging"], errors["uniform"])
     every = verdict["methods"]["all:logging-policy"]
     assert every["impressions"] == sum(STAGES)
     assert every["pairs"][0]["mean"] == pytest.approx(np.mean(shop.credits), abs=1e-5)

@@ -97,15 +97,12 @@ class LoggingLists:
                 "features must have a row of each ranked item, at least one; got "
                 f"{len(features)} for {len(items)} items"
             )
+        differences = differences_of(own, theta, length)
         ranking = self._ranker.rank(
-            policy_features(features, own, theta, length),
+            policy_features(features, own, differences),
             cutoff=length, policy="deterministic", session=session,
         )  # fmt: skip
-        scores = floored(
-            ranking.scores,
-            differences_of(own, theta, length),
-            options.floor / theta[0],
-        )
+        scores = floored(ranking.scores, differences, options.floor / theta[0])
         drawn = running.combine(
             own,
             query_id=query_id,

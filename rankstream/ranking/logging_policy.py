@@ -148,8 +148,7 @@ def _looked_at(
 def policy_features(
     features: npt.NDArray[np.floating],
     rankings: Mapping[str, Sequence[str]],
-    theta: Sequence[float],
-    length: int,
+    differences: Floats,
 ) -> npt.NDArray[np.float32]:
     """What a policy sees of each item, [n_items, n_features + len(EXTRAS)].
 
@@ -157,18 +156,25 @@ def policy_features(
     ----------
     features : [n_items, n_features]
         Of all that was ranked, in sorted order; maybe of no columns.
-    rankings, theta, length
+    rankings
         As of `differences_of`.
+    differences : [n_items]
+        What that gives.
     """
-    items = ranked_items([list(row) for row in rankings.values()])
+    n, n_features = features.shape
+    found = np.ones((n, n_features + len(EXTRAS)), np.float32)
+    found[:, :n_features] = features
+    extras, ranks = found[:, n_features:].T, found[:, -2:].T
+    extras[0], extras[1], extras[2] = differences, np.abs(differences), differences**2
+    extras[3], extras[4] = differences == 0.0, differences > 0.0
+    items = ranked_items([*map(list, rankings.values())])
+    row_of = {item: row for row, item in enumerate(items)}
     longest = max(map(len, rankings.values()))
-    ranks = np.ones((2, len(items)))
-    for row, name in zip(ranks, sorted(rankings), strict=True):
-        places = {item: place for place, item in enumerate(rankings[name])}
-        row[:] = [places.get(item, longest) / longest for item in items]
-    gaps = differences_of(rankings, theta, length)
-    extras = [gaps, np.abs(gaps), gaps**2, gaps == 0.0, gaps > 0.0, *ranks]
-    return np.column_stack([features, *extras]).astype(np.float32)
+    for column, name in zip(ranks, sorted(rankings), strict=True):
+        own = rankings[name]
+        rows = [row_of[item] for item in own]
+        column[rows] = np.arange(len(own)) / longest
+    return found
 
 
 def floored(

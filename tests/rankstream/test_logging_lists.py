@@ -44,7 +44,9 @@ def test_differences_are_of_what_is_looked_at() -> None:
 
 def test_a_policy_sees_features_then_differences_and_ranks() -> None:
     """What a ranker did not return stands below all that it did."""
-    found = policy_features(np.arange(4.0)[:, None], LISTS, [1.0, 0.5], 2)
+    found = policy_features(
+        np.arange(4.0)[:, None], LISTS, differences_of(LISTS, [1.0, 0.5], 2)
+    )
 
     assert found.shape == (4, 1 + len(EXTRAS))
     assert found[3].tolist() == [3.0, -1.0, 1.0, 1.0, 0.0, 0.0, np.float32(2 / 3), 0.0]

@@ -14,6 +14,7 @@ from models.logging_policy.sampled_gradient import add_sampled_gradient
 from models.logging_policy.second_moment import second_moment
 from models.losses.placement_gradient import fill_weights
 from rankstream.lab.benchmarks.harness import Figure, beside_figure, in_turns, rate
+from rankstream.lab.benchmarks.policy_lists import measure_lists
 
 N_ITEMS, LENGTH = 20, 10
 
@@ -24,14 +25,15 @@ BOUNDS = (30.0, 10.0)
 
 
 def measure(*, quick: bool = False) -> list[Figure]:
-    """One figure where optimisation begins, and one where it ends."""
+    """One figure where optimisation begins, one where it ends, and those of lists."""
     query = planted_query(np.random.default_rng(1))
     begun = np.zeros(N_ITEMS)
     ended = optimised_scores(query, ScoresPlan(), rng=np.random.default_rng(2))
-    return [
+    steps = [
         _figure(name, scores, query, quick=quick)
         for name, scores in (("equal scores", begun), ("optimised scores", ended))
     ]
+    return steps + measure_lists(quick=quick)
 
 
 def planted_query(rng: np.random.Generator) -> ComparedQuery:

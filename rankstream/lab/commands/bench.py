@@ -26,7 +26,7 @@ BENCHMARKS = {
     "evaluation": "inference of multileaving, against numpy; its fold",
     "curves": "curves of bias from sums of clicks, against raw sessions",
     "statistics": "statistics into columns, against cell after cell; memory",
-    "logging-policy": "a step of LogOpt, against drawn clicks at equal variance",
+    "logging-policy": "a step of LogOpt, against drawn clicks; its lists in services",
     "decisions": "statistics of many queries as evidence, and their decisions",
     "training": "rankers from sums of clicks, against numpy query by query; losses",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",

@@ -3,7 +3,8 @@
 Clicks that a curve is from are of other users than those who judge. So, given the
 curve, the estimate errs by the judging users alone, and the curve's own error comes
 beside it, independently: to first order that of slopes @ curve, whose variance is that
-of refits without one group of its users each.
+of refits without one group of its users each. As these are few, Student's t has one
+degree of freedom less than there are.
 
 References
 ----------
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from models.arrays import Floats
 
@@ -40,10 +41,14 @@ class CreditedDifference(NamedTuple):
     slopes: Floats
 
     def moved_by(self, curve: Floats) -> float:
-        """By how much the estimate is more under another curve, [n_ranks].
+        """By how much the estimate is more under another curve, to first order.
 
-        To first order. Curves are brought to the scale of `examination`, on which
-        nothing depends.
+        Curves are brought to the scale of `examination`, on which nothing depends.
+
+        Parameters
+        ----------
+        curve : [n_ranks]
+            P(looked at | rank), above 0, or a multiple of it.
         """
         scaled = curve * (self.examination[0] / curve[0])
         return float(self.slopes @ (scaled - self.examination))
@@ -99,6 +104,7 @@ def refitted_difference(
     each = np.array([credited.moved_by(refit) for refit in without])
     n = len(each)
     curve_error = math.sqrt((n - 1) / n * ((each - each.mean()) ** 2).sum())
-    z = float(ndtri(1.0 - alpha / 2.0))
-    half, mean = math.hypot(credited.half_width, z * curve_error), credited.mean + moved
+    quantile = float(stdtrit(n - 1, 1.0 - alpha / 2.0))
+    half = math.hypot(credited.half_width, quantile * curve_error)
+    mean = credited.mean + moved
     return RefittedDifference(mean, mean - half, mean + half, moved, curve_error)

@@ -104,8 +104,10 @@ class LoggingPolicy(Counterfactual):
 
         Parameters
         ----------
-        shown, clicks
+        shown
             As of `Method.infer`.
+        clicks : [k]
+            Of the shown documents.
         """
         length = self.length or len(shown.shown)
         n_ranks = min(length, len(self.examination))

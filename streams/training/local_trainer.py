@@ -15,6 +15,7 @@ from streams.stage import Change, Output
 from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.known_curve import KnownCurve, published_curve
+from streams.training.logging_version import as_credited
 from streams.training.schedule import due, position_after
 from streams.training.trained_snapshot import (
     Inputs,
@@ -166,7 +167,10 @@ class LocalTrainer:
         """The newest curve that a model takes; None where there is none yet."""
         named = self._settings.curve_for(self._settings.models[name])
         envelope = self._pipeline.snapshots.get(named.encode())
-        return None if envelope is None else published_curve(decode_snapshot(envelope))
+        if envelope is None:
+            return None
+        known = published_curve(decode_snapshot(envelope))
+        return as_credited(name, self._settings, known)
 
     def _check_room(self, at_ms: int) -> None:
         try:

@@ -30,6 +30,9 @@ from streams.training.fitted_ranker import Fitted, ranker_of_model
 from streams.training.gathering import Gathered
 from streams.training.known_curve import KnownCurve
 
+APART = 0.1
+"""By which share numbers differ, where nobody knows how well they are known."""
+
 
 def logging_version(
     model: ModelSettings,
@@ -106,40 +109,40 @@ def logging_version(
     return Fitted(trained, LOGGING_LOSS, []), Exploration(served, 1.0, 1.0, least)
 
 
-def as_credited(
-    name: str, settings: Settings, known: KnownCurve | None
-) -> KnownCurve | None:
+def as_credited(name: str, settings: Settings, known: KnownCurve) -> KnownCurve:
     """The same curve, with a warning where lists are credited by another one.
 
     An experiment has numbers of its own, which must not change while it runs; a curve
     is fitted again and again. What is credited stays unbiased for the experiment's
-    numbers, and policies are then trained for other users than those.
+    numbers, and policies are then trained for other users than those. Another one is
+    outside the curve's interval, or apart by a tenth where there is none.
 
     Parameters
     ----------
     name
         Of the model of policies.
     """
-    ends = None if known is None else known.ends
-    if known is None or ends is None:
-        return known
-    alpha, told = known.curve.alpha, []
+    alpha, told = known.curve.alpha, [known.warning] if known.warning else []
+    low, high = (1.0 - APART) * alpha, (1.0 + APART) * alpha
+    if known.ends is not None:
+        low, high = (
+            np.where(np.isnan(end), other, end)
+            for end, other in zip(known.ends[:2], (low, high), strict=True)
+        )
     for experiment, one in settings.experiments.items():
         if one.method != LOGGING_POLICY or one.options.get("model") != name:
             continue
         theta = np.array(LoggingOptions.of(one).examination[: one.length])
-        theta, (low, high, _) = theta[: len(alpha)] * alpha[0] / theta[0], ends
-        n = len(theta)  # rank 1 is the unit
-        outside = np.flatnonzero((theta < low[:n])[1:] | (theta > high[:n])[1:]) + 2
-        if len(outside):
-            ranks = ", ".join(map(str, outside))
+        theta = theta[: len(alpha)] * alpha[0] / theta[0]
+        is_outside = (theta < low[: len(theta)]) | (theta > high[: len(theta)])
+        is_outside[0] = False  # the unit
+        if is_outside.any():
+            ranks = ", ".join(map(str, np.flatnonzero(is_outside) + 1))
             told.append(
-                f"experiments.{experiment} credits lists by an examination outside "
-                f"its intervals at ranks {ranks}"
+                f"experiments.{experiment} credits lists by an examination that is "
+                f"another at ranks {ranks}"
             )
-    if not told or told[0] in known.warning:
-        return known
-    return known._replace(warning="; ".join([*filter(None, [known.warning]), *told]))
+    return known._replace(warning="; ".join(told))
 
 
 def compared_queries(

@@ -53,7 +53,7 @@ from streams.training.item_tables import (
     PooledSums,
 )
 from streams.training.known_curve import GIVEN, KnownCurve, ends_used
-from streams.training.logging_version import as_credited, logging_version
+from streams.training.logging_version import logging_version
 from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import TrainingProgress
 
@@ -124,8 +124,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     awaited = "" if curve else settings.curve_for(model)
     if online is None:
         online = LearnedOnline(settings, tuple)
-    told = as_credited(name, settings, curve)
-    run = _Run(checks, shares, on_progress, told, awaited, online)
+    run = _Run(checks, shares, on_progress, curve, awaited, online)
     return run.outcome(reason, epoch)
 
 

@@ -52,6 +52,7 @@ from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve
+from streams.training.logging_version import as_credited
 from streams.training.model_lists import LearnedOnline
 from streams.training.model_records import ModelRecords
 from streams.training.schedule import NOWHERE, position_after
@@ -344,7 +345,9 @@ def _curve_for(
     """The newest curve that a model takes, where there is one."""
     named = settings.curve_for(settings.models[name])
     found = records.newest.get(named)
-    return {} if found is None else {"curve": published_curve(found)}
+    if found is None:
+        return {}
+    return {"curve": as_credited(name, settings, published_curve(found))}
 
 
 def _parent_of(name: str, records: ModelRecords) -> Snapshot:

@@ -2,10 +2,11 @@
 
 from typing import cast
 
+import msgspec
 import numpy as np
 import pytest
 
-from models.estimators.bias_curve import BiasCurve
+from models.estimators.bias_curve import BiasCurve, position_curve
 from models.training.query_chunk import QueryChunk
 from rankstream.configuration.models import ModelSettings
 from rankstream.configuration.training import TrainingSettings
@@ -70,12 +71,16 @@ def test_curves_that_do_not_say_who_looks_are_refused(
 
 
 class OneChunk:
-    """What was gathered, where rankers agree."""
+    """What was gathered: two items, in which rankers agree, or differ."""
+
+    def __init__(self, differences: tuple[float, float] = (0.0, 0.0)) -> None:
+        self._differences = differences
 
     def chunks(self, least_support: float) -> tuple[list[QueryChunk], list[QueryChunk]]:
         """Training and held-out queries."""
         assert least_support > 0.0
         features = np.zeros((2, 8), np.float32)
+        features[:, 1] = self._differences
         known = np.ones(2, np.bool_)
         values = np.full(2, 0.5)
         one = QueryChunk(np.array([0, 2]), features, values, known, np.ones(1))
@@ -96,13 +101,13 @@ def test_rankers_that_are_equal_are_told_so(is_ratio_only: bool) -> None:
     [
         ([1.0, 0.5], ""),
         ([0.5, 0.25], ""),
-        ([1.0, 0.3], "experiments.boost credits lists by an examination outside its"),
+        ([1.0, 0.3], "experiments.boost credits lists by an examination"),
     ],
 )
 def test_a_curve_that_lists_are_not_credited_by_is_said(
     examination: list[float], said: str
 ) -> None:
-    """Once, in the record of the training; at which ranks; scale does not matter."""
+    """In the record of the training, with the ranks; scale does not matter."""
     curve = BiasCurve(np.array([1.0, 0.48, 0.3]), np.zeros(3), is_ratio_only=True)
     ends = CurveEnds(np.array([1.0, 0.4, 0.2]), np.array([1.0, 0.6, 0.4]))
     known = KnownCurve(curve, "looks@0.1", (12,), "", ends)
@@ -112,9 +117,19 @@ def test_a_curve_that_lists_are_not_credited_by_is_said(
     )  # fmt: skip
     settings = Settings(experiments={"boost": experiment})
     found = as_credited("lists", settings, known)
-    assert found is not None
     assert found.warning.startswith(said)
     assert found.warning.endswith("ranks 2" if said else "")
     assert bool(found.warning) == bool(said)
-    assert as_credited("lists", settings, found) == found
-    assert as_credited("other", settings, known) == known
+    assert as_credited("other", settings, known).warning == ""
+    without = as_credited("lists", settings, known._replace(ends=None))
+    assert without.warning == found.warning
+
+
+def test_the_floor_is_that_of_the_settings_over_a_look_at_rank_1() -> None:
+    """Two items of .3 each do not come first in 1.2 of the lists."""
+    training = msgspec.structs.replace(MODEL.training, floor=0.3)
+    model = msgspec.structs.replace(MODEL, training=training)
+    gathered = cast("Gathered", OneChunk((0.5, -0.5)))
+    curve = position_curve([0.5, 0.25])
+    with pytest.raises(ValueError, match=r"at most 0.5 for 2 items .*; got 0.6: lower"):
+        logging_version(model, np.zeros(8), gathered, curve, print)

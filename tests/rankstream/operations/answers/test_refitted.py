@@ -10,9 +10,11 @@ from models.evaluation.sums import SCALE
 from rankstream.experiments import Running
 from rankstream.operations.answers.refitted import curve_of_policies, refitted
 from rankstream.ranker import Ranker
+from rankstream.ranking.logging_policy import FLOOR
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.curves import curve_rows
 from rankstream.wire.envelope import Snapshot, decode_snapshot
+from rankstream.wire.training import RunRecord
 from streams.comparisons.comparison import Comparison, decoded
 from streams.local import LocalPipeline, local_settings
 from streams.statistics.reader import Statistics
@@ -32,6 +34,7 @@ class Counted(NamedTuple):
     comparison: Comparison
     statistics: Statistics
     curve: Snapshot
+    run: RunRecord
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +45,23 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Counted:
     config.write_text(f"namespace = 'x'\n{TIMES}{model}{EXPERIMENT}{CURVE}")
     settings = local_settings(load_settings(config, {}))
     pipeline = LocalPipeline(settings, now=lambda: START_MS)
-    trainer = LocalTrainer(settings, pipeline)
+    boost = settings.experiments["boost"]
+    options = boost.options | {"examination": [1.0, 0.95, 0.9]}
+    others = {"boost": msgspec.structs.replace(boost, options=options)}
+    credited_by_others = msgspec.structs.replace(settings, experiments=others)
+    trainer = LocalTrainer(credited_by_others, pipeline)
     pipeline.start()
     ranker = Ranker("lists", source=lambda: pipeline.snapshots.get(b"lists"))
-    running = Running("boost", settings.experiments["boost"])
+    running = Running("boost", boost)
     LoggingShop(running, ranker, pipeline).show(N_LISTS, START_MS)
     pipeline.flush()
     trainer.fit("looks")
     (comparison,) = pipeline.comparisons()
     statistics = Statistics(trainer.statistics().items())
     curve = decode_snapshot(pipeline.snapshots[b"looks"])
+    run = trainer.train("lists").run
     pipeline.end()
-    return Counted(settings, comparison, statistics, curve)
+    return Counted(settings, comparison, statistics, curve, run)
 
 
 def test_the_curve_moves_the_difference_and_widens_its_interval(
@@ -61,7 +69,7 @@ def test_the_curve_moves_the_difference_and_widens_its_interval(
 ) -> None:
     """By what slopes say; the curve is from validation groups, which do not judge."""
     settings, comparison, *_ = counted
-    found = refitted(*counted)
+    found = refitted(*counted[:4])
     sums = comparison.sums["logging-policy"]
     slopes = comparison.slopes["logging-policy"] / SCALE / sums.impressions.sum()
     alpha = curve_rows(counted.curve)[0]
@@ -76,6 +84,17 @@ def test_the_curve_moves_the_difference_and_widens_its_interval(
     assert found.found.curve_error > 0.0
     assert "refits without each of 3 groups" in found.said()
     assert found.to_dict()["curve"] == counted.curve.intervention
+
+
+def test_a_curve_in_ratios_trains_policies(counted: Counted) -> None:
+    """And its record says that lists are credited by other numbers."""
+    run = counted.run
+
+    assert run.loss == "logging-policy"
+    assert run.curve.source == counted.curve.intervention
+    assert run.curve.is_ratio_only
+    assert run.settings["training"]["floor"] == FLOOR
+    assert "experiments.boost credits lists by an examination" in run.curve.warning
 
 
 def test_slopes_are_counted_stored_and_merged(counted: Counted) -> None:
@@ -94,7 +113,7 @@ def test_slopes_are_counted_stored_and_merged(counted: Counted) -> None:
 
 def test_curves_of_those_who_judge_are_refused(counted: Counted) -> None:
     """As are such that say too little, or nothing that clicks told."""
-    settings, comparison, statistics, curve = counted
+    settings, comparison, statistics, curve, _ = counted
     judging = msgspec.structs.replace(curve, groups=[12, 13, 14, 19])
     with pytest.raises(ValueError, match=r"is from \[19\] too"):
         refitted(settings, comparison, statistics, judging)

@@ -1,5 +1,8 @@
 """A difference under the newest curve, from ingestion on."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -8,14 +11,20 @@ import pytest
 
 from models.evaluation.sums import SCALE
 from rankstream.experiments import Running
+from rankstream.operations.answers import sources
+from rankstream.operations.answers.experiments import Judged
 from rankstream.operations.answers.refitted import curve_of_policies, refitted
+from rankstream.operations.answers.sources import source_of_replay
+from rankstream.operations.cli import main
+from rankstream.operations.commands import experiments
 from rankstream.ranker import Ranker
 from rankstream.ranking.logging_policy import FLOOR
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.curves import curve_rows
-from rankstream.wire.envelope import Snapshot, decode_snapshot
+from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
 from rankstream.wire.training import RunRecord
 from streams.comparisons.comparison import Comparison, decoded
+from streams.comparisons.verdicts import refused_verdict
 from streams.local import LocalPipeline, local_settings
 from streams.statistics.reader import Statistics
 from streams.training.local_trainer import LocalTrainer
@@ -25,6 +34,7 @@ START_MS, N_LISTS = 1_700_000_000_000, 1_000
 TIMES = "[time]\ndisorder_ms = 500\nclick_window_ms = 1_000\nremember_ms = 1_000\n"
 CURVE = '[curves.looks]\nestimator = "position"\nranks = 3\n'
 GIVEN = f"examination = {list(THETA)}\n"
+TEXT = f"namespace = 'x'\n{TIMES}{MODEL.replace(GIVEN, '')}{EXPERIMENT}{CURVE}"
 
 
 class Counted(NamedTuple):
@@ -41,8 +51,7 @@ class Counted(NamedTuple):
 def counted(tmp_path_factory: pytest.TempPathFactory) -> Counted:
     """Lists of the first version, and a curve that is fitted on them."""
     config = tmp_path_factory.mktemp("refitted") / "rankstream.toml"
-    model = MODEL.replace(GIVEN, "")
-    config.write_text(f"namespace = 'x'\n{TIMES}{model}{EXPERIMENT}{CURVE}")
+    config.write_text(TEXT)
     settings = local_settings(load_settings(config, {}))
     pipeline = LocalPipeline(settings, now=lambda: START_MS)
     boost = settings.experiments["boost"]
@@ -95,6 +104,38 @@ def test_a_curve_in_ratios_trains_policies(counted: Counted) -> None:
     assert run.curve.is_ratio_only
     assert run.settings["training"]["floor"] == FLOOR
     assert "experiments.boost credits lists by an examination" in run.curve.warning
+
+
+@pytest.mark.parametrize("has_version", [True, False])
+def test_the_command_prints_it(
+    counted: Counted,
+    has_version: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of what workers counted; or that the curve has no version yet."""
+    config = tmp_path / "rankstream.toml"
+    config.write_text(TEXT)
+    versions = [(b"looks", encode_snapshot(counted.curve))] * has_version
+    source = source_of_replay(
+        counted.settings, counted.statistics, list, {}, n_partitions=1
+    )
+    source = replace(source, versions=lambda: versions)
+    judged = Judged(refused_verdict("boost", 1, ""), "", {}, counted.comparison)
+    monkeypatch.setattr(sources, "source_of", lambda _: source)
+    monkeypatch.setattr(experiments, "judged", lambda *_: judged)
+    words = ["experiments", "show", "boost", "--refit", "--json"]
+    status = main([*words, "--config", str(config)])
+    said = capsys.readouterr()
+
+    if has_version:
+        assert status == 0
+        expected = refitted(*counted[:4]).to_dict()
+        assert json.loads(said.out) == expected
+    else:
+        assert status == 1
+        assert "the curve 'looks' must have a version" in " ".join(said.err.split())
 
 
 def test_slopes_are_counted_stored_and_merged(counted: Counted) -> None:

@@ -1,9 +1,11 @@
 """What must be so for a model to be trained, and what to do where it is not."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from models.estimators.choice import APART
 from models.estimators.splits import Shares, Splits, split_groups
+from rankstream.configuration.training import LOGGING_LOSS
 from rankstream.ranking.checked_weights import CheckedWeights, checked_weights
 from rankstream.settings import ModelSettings
 from rankstream.wire.envelope import (
@@ -92,6 +94,22 @@ class Checks(NamedTuple):
                 f"{parent.epoch + 1}"
             )
         return pointer
+
+    def judges(self, splits: Splits, groups: Iterable[int]) -> None:
+        """That who judges lists of a policy taught it nothing, by a curve neither.
+
+        Parameters
+        ----------
+        groups
+            Whose clicks the curve and the parent are from.
+        """
+        both = sorted({*groups} & {*splits.selection})
+        if self.model.training.loss == LOGGING_LOSS and both:
+            raise TrainingRefused(
+                f"policies of {self.name!r} must be judged by clicks that they do not "
+                f"come from; the curve or the parent is from selection groups "
+                f"{both[:5]} too: take a curve of the other groups, or a model anew"
+            )
 
     def lists(self, n_seen: int) -> None:
         """That there are lists that the model learns from."""

@@ -152,6 +152,7 @@ class _Run:
         splits = self._checks.splits(self._shares)
         pointer = self._checks.pointer(epoch)
         known = self._curve()
+        self._checks.judges(splits, (*known.groups, *self._parent.groups))
         seen, free = self._groups(splits, known)
         choice = self._choice()
         gathered = self._gathered(weights, splits, (known.curve, choice), free)

@@ -27,6 +27,7 @@ from streams.comparisons.comparison import Comparison, decoded
 from streams.comparisons.verdicts import refused_verdict
 from streams.local import LocalPipeline, local_settings
 from streams.statistics.reader import Statistics
+from streams.training.inputs import TrainingRefused
 from streams.training.local_trainer import LocalTrainer
 from tests.logging_shop import EXPERIMENT, MODEL, THETA, LoggingShop
 
@@ -45,6 +46,7 @@ class Counted(NamedTuple):
     statistics: Statistics
     curve: Snapshot
     run: RunRecord
+    refusal: str
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +71,12 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Counted:
     statistics = Statistics(trainer.statistics().items())
     curve = decode_snapshot(pipeline.snapshots[b"looks"])
     run = trainer.train("lists").run
+    of_judges = msgspec.structs.replace(curve, groups=[13, 14, 19])
+    pipeline.snapshots[b"looks"] = encode_snapshot(of_judges)
+    with pytest.raises(TrainingRefused) as refused:
+        trainer.train("lists")
     pipeline.end()
-    return Counted(settings, comparison, statistics, curve, run)
+    return Counted(settings, comparison, statistics, curve, run, str(refused.value))
 
 
 def test_the_curve_moves_the_difference_and_widens_its_interval(
@@ -154,7 +160,10 @@ def test_slopes_are_counted_stored_and_merged(counted: Counted) -> None:
 
 def test_curves_of_those_who_judge_are_refused(counted: Counted) -> None:
     """As are such that say too little, or nothing that clicks told."""
-    settings, comparison, statistics, curve, _ = counted
+    settings, comparison, statistics, curve, *_ = counted
+    assert (
+        "the curve or the parent is from selection groups [19] too" in counted.refusal
+    )
     judging = msgspec.structs.replace(curve, groups=[12, 13, 14, 19])
     with pytest.raises(ValueError, match=r"is from \[19\] too"):
         refitted(settings, comparison, statistics, judging)

@@ -380,7 +380,7 @@ def test_what_comes_after_an_interval_is_committed_as_it_comes() -> None:
     loop.finish(bench.open(HERE))
     pump = loop.create_task(bench.assignment.run_commits())
     loop.run_ready()
-    committed = []
+    committed: list[float] = []
     interval_s = SETTINGS.delivery.commit_s
     late_s = 2.5 * interval_s
     for offset, start_s in ((10, 1.0), (11, late_s), (12, late_s + 1.0)):

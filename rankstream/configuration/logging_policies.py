@@ -180,6 +180,17 @@ def _of_agreement(
             f"{place}.length must be {source}.training.cutoff, {training.cutoff}, as "
             f"policies are trained for lists that are shown; got {experiment.length}",
         )
+    theta = options.get("examination")
+    if (
+        not training.examination
+        and isinstance(theta, list)
+        and theta[:1] not in ([], [1])
+    ):
+        yield (
+            f"{place}.options.examination",
+            f"{place}.options.examination must begin with 1, as the curve of {source} "
+            f"does, so that both have one floor; got {theta}: divide by the first",
+        )
     for option, value in told_by(training).items():
         if options.get(option, value) != value:
             yield (

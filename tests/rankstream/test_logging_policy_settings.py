@@ -108,6 +108,11 @@ def test_a_curve_says_who_looks(tmp_path: Path, curves: str, said: str) -> None:
             loaded(tmp_path, CURVE + curves)
         return
     assert loaded(tmp_path, CURVE + curves).models["lists"].training.examination == []
+    scaled = CURVE.replace("[1, 0.5]", "[0.8, 0.4]")
+    with pytest.raises(
+        SettingsError, match="examination must begin with 1, as the cur"
+    ):
+        loaded(tmp_path, scaled + curves)
     longer = CURVE.replace("cutoff = 2", "cutoff = 3")
     with pytest.raises(SettingsError, match="cutoff must be at most 2, the ranks"):
         loaded(tmp_path, longer + curves)

@@ -76,6 +76,8 @@ def exposures_of(ranking: Ranking) -> npt.NDArray[np.float64]:
         For a policy that has no closed form.
     """
     n_ranks, n_items = len(ranking.order), len(ranking.scores)
+    if ranking.decided is not None:
+        return ranking.decided.exposures(n_ranks).astype(np.float64)
     if ranking.policy == "plackett-luce":
         scores = ranking.scores.astype(np.float64)
         placements: npt.NDArray[np.float64]

@@ -16,7 +16,7 @@ from tests.fakes.operators import BrokerOperator, FakeOperator
 from tests.fakes.schedules import TOPICS, drawn
 from tests.services import KafkaService
 
-SEEDS = range(50)
+SEEDS = range(25)
 AT_ONCE = 10
 
 

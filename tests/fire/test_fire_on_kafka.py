@@ -16,7 +16,7 @@ def test_kills_and_a_broker_that_goes_change_nothing() -> None:
     options = (
         "--fast",
         "--events",
-        "5000",
+        "3500",
         "--rate",
         "280",
         "--kills",

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.broker
 ROLES = ("ingest", "fold", "publish")
 WORDS = tuple(word for role in ROLES for word in ("--role", role))
 
-N_CUTS = 40
+N_CUTS = 15
 CUT_EVERY_S = 0.5
 MOST_DESCRIPTORS = 256
 SLACK = 5

@@ -8,9 +8,11 @@ import pytest
 from models.arrays import Floats, Integers
 from models.bandits.position_pie import PiePolicy, pie_policy, placements
 from rankstream.configuration.bandits import BanditSettings
+from rankstream.wire.topics import CLICKS
 from streams.decisions import bandit_policies
 from streams.decisions.bandit_sums import bandit_sums
-from tests.streams.decisions.bandit_shop import EXAMINATION, NAME, BanditShop
+from tests.snapshot_factory import snapshot
+from tests.streams.decisions.bandit_shop import EXAMINATION, NAME, STEP_MS, BanditShop
 
 PIE = BanditSettings(model="m", length=3)
 RATES = np.array([0.9, 0.8, 0.7, 0.4, 0.35, 0.3, 0.2, 0.2, 0.1, 0.1])
@@ -123,3 +125,51 @@ def test_before_its_first_list_of_a_query_the_model_serves() -> None:
     assert all(each.lists > 10 for each in shop.decisions().values())
     shop.show(10, rng)
     assert {each["policy"] for each in shop.sent[60:]} == {"logged"}
+
+
+def test_a_click_on_what_the_slot_did_not_draw_counts_for_nothing() -> None:
+    """It names an item that the list did not show."""
+    rng = np.random.default_rng(3)
+    shop = BanditShop(PIE, RATES[None])
+    shop.look()
+    shop.show(60, rng)
+    shop.look()
+    slot = shop.decisions()["q0"].slot
+    assert slot is not None
+    shop.show(1, rng)
+    shown = shop.sent[-1]["shown"]
+    other = next(x for x in (shop.items[n] for n in slot.tried) if x not in shown)
+    click = shop.ranker.click_event(
+        "i60", at_ms=shop.now_ms - STEP_MS + 50, query_id="q0", item_id=other
+    )
+    shop.pipeline.send(CLICKS, click)
+    shop.pipeline.end()
+    sums = bandit_sums(shop.statistics(), NAME)
+    clicked = dict.fromkeys(shop.items, 0)
+    for each in shop.sent:
+        for item, is_clicked in zip(each["shown"], each["clicked"], strict=True):
+            clicked[item] += is_clicked
+    assert sums.lists.tolist() == [61]
+    assert sums.by_rank(0, 3)[0].sum(axis=1).tolist() == [*clicked.values()]
+    assert shop.pipeline.counters()["dead_letter"] == 1
+
+
+def test_a_rollback_of_the_model_rests_the_bandit() -> None:
+    """At once, until a rewrite stands on what is served."""
+    rng = np.random.default_rng(3)
+    shop = BanditShop(PIE, RATES[None])
+    shop.look()
+    shop.show(60, rng)
+    shop.look()
+    shop.store.serve(2, epoch=1)
+    shop.ranker.refresh()
+    assert shop.ranker.rewrite == 0
+    shop.show(5, rng)
+    assert {each["policy"] for each in shop.sent[-5:]} == {"plackett-luce"}
+    assert not any("intervention" in each for each in shop.sent[-5:])
+    shop.served = snapshot(2, epoch=1)
+    shop.look()
+    shop.show(5, rng)
+    (name,) = {each["intervention"] for each in shop.sent[-5:]}
+    assert name.startswith(f"{NAME}@3.")
+    assert shop.decisions()["q0"].lists > 30  # those of its other name

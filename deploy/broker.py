@@ -89,8 +89,19 @@ def _java_version(path: str) -> int:
     return 0
 
 
-def jars() -> Path:
-    """The folder of the broker's jars, resolved once.
+def jars(
+    pom: Path = HERE / "pom.xml", name: str = "libs", instead: str = INSTEAD
+) -> Path:
+    """The folder of the broker's jars, or of another program's, resolved once.
+
+    Parameters
+    ----------
+    pom
+        What Maven is to resolve.
+    name
+        Of the folder, in that of `cache_folder`.
+    instead
+        What else helps where they cannot be had, for the message.
 
     Raises
     ------
@@ -98,27 +109,27 @@ def jars() -> Path:
         Where Maven is missing or fails.
     """
     cache = cache_folder()
-    folder, wanted = cache / "libs", (HERE / "pom.xml").read_text()
+    folder, wanted = cache / name, pom.read_text()
     done = folder / "complete"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (done.exists() and done.read_text() == wanted):
             shutil.rmtree(folder, ignore_errors=True)
-            _resolve(folder)
+            _resolve(pom, folder, instead)
             done.write_text(wanted)
     return folder
 
 
-def _resolve(folder: Path) -> None:
+def _resolve(pom: Path, folder: Path, instead: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ServerFailed(
-            "the broker's jars are resolved by Maven; mvn is not on the path: install "
-            f"it, {INSTEAD}"
+            f"the jars of {pom} are resolved by Maven; mvn is not on the path: install "
+            f"it, {instead}"
         )
     command = [
-        maven, "-q", "-B", "-f", str(HERE / "pom.xml"),
+        maven, "-q", "-B", "-f", str(pom),
         "dependency:copy-dependencies", "-DincludeScope=runtime",
         f"-DoutputDirectory={folder}",
     ]  # fmt: skip
@@ -131,7 +142,7 @@ def _resolve(folder: Path) -> None:
     if result.returncode:
         said = (result.stdout + result.stderr).strip()
         raise ServerFailed(
-            f"Maven must resolve the broker's jars, {INSTEAD}; Maven says: {said}"
+            f"Maven must resolve the jars of {pom}, {instead}; Maven says: {said}"
         )
 
 

@@ -73,13 +73,14 @@ class Bed:
             raise BenchmarkFailed("a broker must run; it does not")
         return self.broker.pid
 
-    def settings(self, n_features: int) -> Settings:
+    def settings(self, n_features: int, n_partitions: int = 4) -> Settings:
         """Settings of a namespace of its own, whose topics exist then."""
         self._n_namespaces += 1
         path = self.folder / f"bench{self._n_namespaces}.toml"
         path.write_text(
             f'namespace = "{path.stem}"\n'
             f'[kafka]\nbootstrap = "{self.broker.bootstrap}"\n'
+            f"input_partitions = {n_partitions}\npartitions = {n_partitions}\n"
             f'[redis]\nurl = "{self.redis.url}"\n'
             # A member with a name of its own is back without a rebalance.
             '[delivery]\ninstance_id = "bench"\n'
@@ -144,15 +145,19 @@ class Worker:
         BenchmarkFailed
             Where it does not run.
         """
+        for pid, name in self.processes():
+            if name == short_name(role):
+                return pid
+        raise BenchmarkFailed(f"a worker must run {role}; it does not")
+
+    def processes(self) -> Iterator[tuple[int, str]]:
+        """Process id and name of the worker and of all below it."""
         below = [self._process.pid]
         for pid in below:
             # Each was started by a thread of its own, or forked by the preloader.
             tasks = Path(f"/proc/{pid}/task").glob("*/children")
             below += map(int, " ".join(file.read_text() for file in tasks).split())
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
-            if name == short_name(role):
-                return pid
-        raise BenchmarkFailed(f"a worker must run {role}; it does not")
+            yield pid, Path(f"/proc/{pid}/comm").read_text().strip()
 
     def stop(self) -> None:
         """SIGTERM, and wait."""

@@ -21,10 +21,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from producers.topic_reader import TopicReader, read_records
 from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.settings import Settings
-from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
+from rankstream.wire.topics import MAX_RECORD_BYTES, MIB
 from streams.ingest.ingest import END_HEADER
 from streams.kafka.state.resume_position import POSITION_KEY, decode_position, start_of
-from streams.topology import topics_of
 from streams.worker_roles import kinds_of
 
 PATIENCE_S = 900.0
@@ -81,14 +80,13 @@ def create_topic(bootstrap: str, name: str, n_partitions: int) -> None:
 
 def delete_topics(settings: Settings) -> None:
     """Delete those of a namespace: the broker would clean them beside the next run."""
-    names = [
-        full_name(settings.namespace, topic.name) for topic in topics_of(settings.kafka)
-    ]
-    asyncio.run(
-        _administered(
-            settings.kafka.bootstrap, lambda client: client.delete_topics(names)
-        )
-    )
+
+    async def delete(client: AIOKafkaAdminClient) -> None:
+        own = f"{settings.namespace}."
+        names = [name for name in await client.list_topics() if name.startswith(own)]
+        await client.delete_topics(names)
+
+    asyncio.run(_administered(settings.kafka.bootstrap, delete))
 
 
 async def _administered(

@@ -180,7 +180,7 @@ def _usage(broker: int, role: int) -> Usage:
         float(consumer_s),
         float(consumer_waits_s),
         cpu_s(broker),
-        _idle_s(),
+        idle_s(),
     )
 
 
@@ -190,7 +190,7 @@ def _scheduled(task: Path) -> tuple[float, float]:
     return int(ran) / 1e9, int(waited) / 1e9
 
 
-def _idle_s() -> float:
+def idle_s() -> float:
     """Seconds that all cores together did nothing; waiting for a disk is nothing."""
     fields = Path("/proc/stat").read_text().split(None, 6)
     return (int(fields[4]) + int(fields[5])) / TICKS

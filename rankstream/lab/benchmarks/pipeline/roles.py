@@ -140,7 +140,7 @@ def end_to_end_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
     settings = bed.settings(n_features)
     roles = ("ingest", "fold", "learn", "publish")
     with bed.worker(settings, *roles) as worker:
-        _await_ready([worker], roles[:3])
+        await_ready([worker], roles[:3])
         meter = Meter(bed.broker_pid, lambda: worker.child("ingest"))
         meter.sample()
         before = {role: cpu_s(worker.child(role)) for role in roles}
@@ -212,7 +212,7 @@ def _folded_s(bed: Bed, settings: Settings, n_processes: int) -> float:
             stack.enter_context(bed.worker(settings, "fold", instance=f"fold{n}"))
             for n in range(n_processes)
         ]
-        _await_ready(workers, ["fold"] * n_processes)
+        await_ready(workers, ["fold"] * n_processes)
         before_s = sum(cpu_s(each.child("fold")) for each in workers)
         with bed.worker(settings, "ingest") as worker:
             await_end(settings, "ingest", worker.check)
@@ -225,7 +225,7 @@ def _folded_s(bed: Bed, settings: Settings, n_processes: int) -> float:
         return sum(cpu_s(each.child("fold")) for each in workers) - before_s
 
 
-def _await_ready(workers: Sequence[Worker], roles: Sequence[str]) -> None:
+def await_ready(workers: Sequence[Worker], roles: Sequence[str]) -> None:
     """Wait until as many processes of each role have said that they are ready."""
     wanted = Counter(roles)
     deadline = time.monotonic() + READY_S

@@ -1,0 +1,183 @@
+"""JSON events to counted statistics: the roles ingest and fold, and the rival.
+
+Both read the same log on the same broker, which waits for them. A run is measured from
+when each partition of the input has committed until all is counted.
+"""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from rankstream.lab.benchmarks.harness import Run
+from rankstream.lab.benchmarks.pipeline.bed import Bed, say
+from rankstream.lab.benchmarks.pipeline.input_log import InputLog, InputRecord
+from rankstream.lab.benchmarks.pipeline.input_recount import (
+    InputRecount,
+    statistics_tally,
+)
+from rankstream.lab.benchmarks.pipeline.logs import (
+    Offsets,
+    Part,
+    Progress,
+    await_end,
+    await_positions,
+    delete_topics,
+    last_moved,
+    part_of,
+    preload,
+)
+from rankstream.lab.benchmarks.pipeline.processes import (
+    IDLE,
+    Processes,
+    of_rival,
+    of_worker,
+    shares_line,
+)
+from rankstream.lab.benchmarks.pipeline.rival.application import (
+    Rival,
+    rival_tally,
+    running_rival,
+)
+from rankstream.settings import Settings
+from rankstream.wire.topics import CLICKS, QUERIES, full_name
+from streams.worker_roles import kinds_of
+
+N_FEATURES = 1
+"""Of the model, which nobody asks."""
+
+
+class InputRuns:
+    """Runs of ours and of the rival; those of one length have the same log.
+
+    Parameters
+    ----------
+    n_partitions
+        Of each input topic.
+    n_threads
+        Of the rival.
+    """
+
+    def __init__(self, bed: Bed, n_partitions: int = 4, n_threads: int = 2) -> None:
+        self._bed = bed
+        self._n_partitions = n_partitions
+        self._n_threads = n_threads
+
+    def ours(self, n_events: int) -> Run:
+        """The roles `ingest` and `fold` of one worker."""
+        with self._written(n_events) as (settings, recount):
+            with self._bed.worker(settings, "ingest", "fold") as worker:
+                processes = Processes(of_worker(self._bed, worker, "ingest", "fold"))
+                check = processes.sampling(worker.check)
+                read = await_end(settings, "ingest", check)
+                (counted,) = await_end(settings, "fold", check).values()
+                processes.sample()
+            width = settings.kafka.input_partitions
+            marks = [
+                mark._replace(partition=_numbered(kind.source, mark.partition, width))
+                for kind in kinds_of("ingest")
+                for mark in read[kind.state_topics[0]]
+            ]
+            part = _part(sorted(marks), last_moved(counted)[1])
+            faults = statistics_tally(settings).differences(recount.tally(), "ours")
+            return _measured("ours", recount, part, processes, faults)
+
+    def rival(self, n_events: int) -> Run:
+        """The application of Kafka Streams."""
+        with self._written(n_events) as (settings, recount):
+            with running_rival(settings, self._bed.folder, self._n_threads) as rival:
+                processes = Processes(of_rival(self._bed, rival.pid))
+                check = processes.sampling(rival.check)
+                marks = await_read(settings, rival, check)
+                processes.sample()
+            part = _part(marks, last_moved(marks)[1])
+            faults = rival_tally(settings).differences(recount.tally(), "the rival")
+            return _measured("rival", recount, part, processes, faults)
+
+    @contextlib.contextmanager
+    def _written(self, n_events: int) -> Iterator[tuple[Settings, InputRecount]]:
+        """The log in a namespace of its own, which goes with all its topics."""
+        settings = self._bed.settings(N_FEATURES, self._n_partitions)
+        recount = InputRecount(settings.time.click_window_ms)
+        send_all(settings, itertools.islice(counted_log(settings, recount), n_events))
+        say(f"{n_events:,} events of {recount.event_bytes:.0f} bytes written")
+        yield settings, recount
+        delete_topics(settings)
+
+
+def counted_log(settings: Settings, recount: InputRecount) -> Iterator[InputRecord]:
+    """The log for the input topics of a namespace, counted as it passes."""
+    for record in InputLog(settings.kafka.input_partitions):
+        recount.take(record.topic, record.value)
+        yield record
+
+
+def topics_in(settings: Settings) -> dict[str, str]:
+    """Full names of the input topics by their own."""
+    return {name: full_name(settings.namespace, name) for name in (QUERIES, CLICKS)}
+
+
+def send_all(settings: Settings, records: Iterable[InputRecord]) -> None:
+    """Write a log to the input topics, and end them."""
+    topics = topics_in(settings)
+    preload(
+        settings.kafka.bootstrap,
+        ((topics[each.topic], each.partition, each.value) for each in records),
+    )
+    end_input(settings)
+
+
+def end_input(settings: Settings) -> None:
+    """Say that no more comes, which is only believed after minutes else."""
+    width = settings.kafka.input_partitions
+    ended = [(name, n) for name in topics_in(settings).values() for n in range(width)]
+    preload(settings.kafka.bootstrap, (), ended=ended)
+
+
+def await_read(
+    settings: Settings, rival: Rival, check: Callable[[], object]
+) -> list[Progress]:
+    """Wait until the rival has committed all that is there; what it committed when."""
+    marks: list[Progress] = []
+    width = settings.kafka.input_partitions
+    with rival.positions() as positions:
+
+        def noted() -> Offsets:
+            found, now_ms = positions(), round(1e3 * time.time())
+            for (topic, partition), offset in found.items():
+                number = _numbered(topic, partition, width)
+                marks.append(Progress(now_ms, number, offset - 1))
+            return found
+
+        await_positions(positions.ends(), noted, check)
+    return marks
+
+
+def _numbered(topic: str, partition: int, n_partitions: int) -> int:
+    """One number for each partition of both input topics."""
+    return partition + n_partitions * (QUERIES, CLICKS).index(topic)
+
+
+def _part(marks: list[Progress], ended_ms: int) -> Part:
+    """From when each partition of the input has committed; ends may count as events."""
+    return part_of(marks, lambda _, offset: offset + 1)._replace(end_ms=ended_ms)
+
+
+def _measured(
+    whose: str,
+    recount: InputRecount,
+    part: Part,
+    processes: Processes,
+    faults: list[str],
+) -> Run:
+    used = processes.between(part.start_ms / 1e3, part.end_ms / 1e3)
+    run = Run(
+        part.rate,
+        recount.event_bytes,
+        faults,
+        part.lasted_s,
+        {name: 1e6 * s / part.n_events for name, s in used.items() if name != IDLE},
+        shares_line(used, part.lasted_s),
+    )
+    say(f"{whose}: {run.rate:,.0f} events/s; {run.told}; {faults or 'recount agrees'}")
+    return run

@@ -24,8 +24,8 @@ from rankstream.installation import path_options
 Figure = dict[str, Any]
 """A name, a value with its unit, that of a rival, their ratio, and what is asked for.
 
-Goals and floors are those of the ratio, or of the value where less is better. A ratio
-of None is void: the value says nothing.
+Goals and floors are those of the ratio, or of the value where less is better and they
+are not said to be ratios. A ratio of None is void: the value says nothing.
 """
 
 Bounds = tuple[float | None, float | None]
@@ -107,7 +107,7 @@ def peak_mib(pid: int | str = "self") -> float:
 
 def new_figure(
     name: str,
-    value: float,
+    value: float | None,
     unit: str,
     rival: float | None,
     ratio: float | None,
@@ -353,12 +353,13 @@ def standing(figure: Figure) -> str:
     """`goal` or `floor`: what it reaches; `below`: neither; `void`: it says nothing.
 
     What is not asked for is reached, but for a goal. Goals of costs are compared with
-    the value, all others with the ratio.
+    the value, unless `bounds_are_ratios`, all others with the ratio.
     """
     if figure["ratio"] is None:
         return "void"
     sign = -1.0 if figure.get("less_is_better") else 1.0
-    found = sign * figure["value" if sign < 0 else "ratio"]
+    is_value = sign < 0 and not figure.get("bounds_are_ratios")
+    found = sign * figure["value" if is_value else "ratio"]
     goal, floor = figure["goal"], figure["floor"]
     if goal is not None and found >= sign * goal:
         return "goal"

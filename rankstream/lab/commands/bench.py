@@ -31,7 +31,7 @@ BENCHMARKS = {
     "training": "rankers from sums of clicks, against numpy query by query; losses",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",
     "interventions": "a ranker that learns from its own lists, against naive clicks",
-    "pipeline": "events through the pipeline, against an empty Faust agent",
+    "pipeline": "events through the pipeline, against Kafka Streams and bare Faust",
 }
 """Name and one line of each benchmark; its module has the same name, but for some."""
 
@@ -44,6 +44,15 @@ MEASURES = {
 """Module and function of those whose module has another name."""
 
 WITH_NAMED_FIGURES = "pipeline"
+
+SIZES = {
+    "seconds": (float, None, "so long each run is measured"),
+    "repeats": (int, None, "so many runs of either side"),
+    "rates": (int, "+", "events a second of trickle"),
+    "partitions": (int, "+", "of each topic, in trickle and idle"),
+    "threads": (int, None, "of Kafka Streams"),
+}
+"""Options of the figures beside Kafka Streams: their type, how many, and what."""
 
 ON_ONE_CORE = {
     "placement",
@@ -61,6 +70,8 @@ ON_ONE_CORE = {
 EXAMPLES = """examples:
   rankstream bench pipeline                             the short figures
   rankstream bench pipeline --figures latency restart   the long ones
+  rankstream bench pipeline --figures end-to-end trickle idle --markdown
+                                        beside Kafka Streams, as rows of the page
 
 A figure of pipeline is the median of its repeats; in brackets are the least
 and the largest. Ours and its rival run in turns, and each ratio is that of one
@@ -106,6 +117,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="a short run that only shows that it works; do not quote its figures",
     )
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print rows for docs/benchmarks.md",
+    )
+    streams = parser.add_argument_group("figures beside Kafka Streams")
+    for name, (kind, number, words) in SIZES.items():
+        streams.add_argument(f"--{name}", type=kind, nargs=number, help=words)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -118,17 +137,19 @@ def run(arguments: argparse.Namespace) -> int:
     ValueError
         Where figures are named that the benchmark does not have.
     """
-    if arguments.name != WITH_NAMED_FIGURES and (arguments.figures or arguments.list):
+    given = {name: getattr(arguments, name) for name in ("figures", *SIZES)}
+    given = {name: value for name, value in given.items() if value not in (None, [])}
+    if arguments.name != WITH_NAMED_FIGURES and (given or arguments.list):
+        options = ", ".join(f"--{name}" for name in ("figures", "list", *SIZES))
         raise ValueError(
-            f"--figures and --list go with {WITH_NAMED_FIGURES}; got {arguments.name}"
+            f"{options} go with {WITH_NAMED_FIGURES}; got {arguments.name}"
         )
     if arguments.list:
         sys.stdout.write(f"{figure_lines()}\n")
         return 0
     chosen_figures(arguments.figures)
     load = os.getloadavg()
-    options = {"figures": arguments.figures} if arguments.figures else {}
-    figures = measured(arguments.name, quick=arguments.quick, **options)
+    figures = measured(arguments.name, quick=arguments.quick, **given)
     result = {
         "name": arguments.name,
         "command": command_of(arguments),
@@ -141,6 +162,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         json.dump(result, sys.stdout, indent=2)
         sys.stdout.write("\n")
+    elif arguments.markdown:
+        sys.stdout.write(markdown_of(result))
     else:
         console = Console()
         console.print(table_of(arguments.name, figures))
@@ -158,6 +181,10 @@ def command_of(arguments: argparse.Namespace) -> str:
     words = ["rankstream bench", arguments.name]
     words += ["--figures", *arguments.figures] if arguments.figures else []
     words += ["--quick"] if arguments.quick else []
+    for name, (_, number, _) in SIZES.items():
+        value = getattr(arguments, name)
+        if value is not None:
+            words += [f"--{name}", *map(str, value if number else [value])]
     return " ".join(words)
 
 
@@ -214,8 +241,39 @@ def table_of(name: str, figures: list[Figure]) -> Table:
     return table
 
 
+def markdown_of(result: dict[str, Any]) -> str:
+    """The figures as a table of docs/benchmarks.md."""
+    before, after = (result["load"][when][0] for when in ("before", "after"))
+    first = (
+        f"{result['date']}, `{result['command']}`, {result['cores']} cores, load "
+        f"{before:.1f} before, {after:.1f} after"
+    )
+    rows = [
+        [first, "ours", "rival", "ratio (least to largest)", "goal", "floor", "told"],
+        ["---"] * 7,
+    ]
+    for figure in result["figures"]:
+        rows.append(
+            [
+                figure["name"],
+                f"{_number(figure['value'])} {figure['unit']}",
+                _number(figure["rival"]),
+                _plain_ratio(figure) + _spread(figure, "ratio"),
+                _bound(figure, "goal"),
+                _bound(figure, "floor"),
+                "; ".join(_lines(figure)),
+            ]
+        )
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
 def _told(figure: Figure) -> str:
-    """CPU of each process and what binds, below the name, where they are known."""
+    """What is known beside the figure, below its name."""
+    return "".join(f"\n  {line}" for line in _lines(figure))
+
+
+def _lines(figure: Figure) -> list[str]:
+    """CPU of each process, what binds and what was written, where they are known."""
     lines = []
     for whose, prefix in (("", ""), ("rival: ", "rival_")):
         if f"{prefix}binds" in figure:
@@ -225,7 +283,18 @@ def _told(figure: Figure) -> str:
                 whose + cpu_line(figure[f"{prefix}cpu_us"]),
                 whose + figure[f"{prefix}binds"],
             ]
-    return "".join(f"\n  {line}" for line in lines)
+        if f"{prefix}percent" in figure:
+            each = figure[f"{prefix}percent"].items()
+            shares = ", ".join(f"{name} {share:.1f}" for name, share in each)
+            topics = ", ".join(
+                f"{topic} {each['records']:,}, {each['n_bytes'] / 1e3:,.0f} kB"
+                for topic, each in figure[f"{prefix}topics"].items()
+            )
+            lines += [
+                f"{whose}% of a core: {shares}",
+                f"{whose}records and bytes of topics: {topics}",
+            ]
+    return lines
 
 
 def _number(value: object) -> str:
@@ -238,11 +307,13 @@ def _number(value: object) -> str:
 
 def _ratio(figure: Figure) -> str:
     colour = COLOURS[standing(figure)]
+    return f"[{colour}]{_plain_ratio(figure)}[/]{_spread(figure, 'ratio')}"
+
+
+def _plain_ratio(figure: Figure) -> str:
     if figure["ratio"] is None:
-        return f"[{colour}]void[/]"
-    if figure["rival"] is None:
-        return f"[{colour}]-[/]"
-    return f"[{colour}]{figure['ratio']:.3g} x[/]{_spread(figure, 'ratio')}"
+        return "void"
+    return "-" if figure["rival"] is None else f"{figure['ratio']:.3g} x"
 
 
 def _bound(figure: Figure, key: str) -> str:
@@ -250,7 +321,10 @@ def _bound(figure: Figure, key: str) -> str:
     number = _number(figure[key])
     if figure[key] is None:
         return number
-    return f"<= {number}" if figure.get("less_is_better") else f"{number} x"
+    ratio = f"{number} x"
+    if figure.get("less_is_better"):
+        return f"<= {ratio if figure.get('bounds_are_ratios') else number}"
+    return ratio
 
 
 def _spread(figure: Figure, key: str) -> str:

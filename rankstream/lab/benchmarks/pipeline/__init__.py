@@ -42,11 +42,19 @@ FIGURES = {
     ),
     "latency": FigureRow("record to snapshot in Redis, at half speed; minutes", True),
     "restart": FigureRow("kill -9 to the next fold, after ten minutes", True),
-    "end-to-end": FigureRow("JSON events to snapshots, CPU by role", True),
+    "end-to-end": FigureRow(
+        "JSON events to counted statistics, over Kafka Streams; minutes", True
+    ),
+    "trickle": FigureRow("CPU where few events come, over the same; minutes", True),
+    "idle": FigureRow("CPU where no events come, over the same; minutes", True),
+    "all-roles": FigureRow("JSON events to snapshots, CPU by role", True),
     "learning": FigureRow("the learn role alone, over interactions that wait", True),
     "scaling": FigureRow("CPU of the fold by event, in 1, 2 and 4 processes", True),
 }
 """In the order in which they are measured."""
+
+BESIDE_STREAMS = {"end-to-end", "trickle", "idle"}
+"""Those whose rival is an application of Kafka Streams."""
 
 
 def needs_services(names: Iterable[str]) -> bool:

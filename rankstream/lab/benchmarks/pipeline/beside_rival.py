@@ -9,7 +9,12 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from rankstream.lab.benchmarks.harness import Run
+from rankstream.lab.benchmarks.harness import (
+    Figure,
+    Run,
+    paired_figure,
+    throughput_figure,
+)
 from rankstream.lab.benchmarks.pipeline.bed import Bed, say
 from rankstream.lab.benchmarks.pipeline.input_log import InputLog, InputRecord
 from rankstream.lab.benchmarks.pipeline.input_recount import (
@@ -103,6 +108,35 @@ class InputRuns:
         say(f"{n_events:,} events of {recount.event_bytes:.0f} bytes written")
         yield settings, recount
         delete_topics(settings)
+
+
+def end_to_end_figures(pairs: list[tuple[Run, Run]], n_threads: int) -> list[Figure]:
+    """Events a second of both, and the CPU of an event in all of their processes.
+
+    Parameters
+    ----------
+    pairs : [n_repeats]
+        A run of ours, and one of the rival beside it.
+    """
+    n_bytes = pairs[0][0].event_bytes
+    name = (
+        f"JSON events, one a record ({n_bytes:.0f} bytes), to counted statistics, "
+        f"roles ingest and fold, over Kafka Streams with {n_threads} threads"
+    )
+    us = [(sum(our.cpu_us.values()), sum(its.cpu_us.values())) for our, its in pairs]
+    rates = throughput_figure(name, pairs, goal=3.0, floor=1.8)
+    return [
+        rates,
+        paired_figure(
+            "the same: CPU an event, all processes and the broker",
+            "us",
+            us,
+            (0.33, 0.55),
+            faults=rates["faults"],
+            less_is_better=True,
+            bounds_are_ratios=True,
+        ),
+    ]
 
 
 def counted_log(settings: Settings, recount: InputRecount) -> Iterator[InputRecord]:

@@ -59,11 +59,14 @@ class InputLog:
         Lists of a second of event time.
     start_ms
         Event time of the first list.
+    first
+        Number of the first list: a log that follows another one.
     """
 
     n_partitions: int
     per_second: float = 400.0
     start_ms: int = START_MS
+    first: int = 0
 
     def __iter__(self) -> Iterator[InputRecord]:
         """Events in the order of their times."""
@@ -72,11 +75,12 @@ class InputLog:
             _Query(number, self.n_partitions, rng) for number in range(N_QUERIES)
         ]
         clicks: list[InputRecord] = []
-        numbers = itertools.count()
+        numbers = itertools.count(self.first)
         while True:
             for which, row, places, waits in _drawn(rng):
                 number, query = next(numbers), queries[which]
-                at_ms = self.start_ms + int(1_000 * number / self.per_second)
+                after_s = (number - self.first) / self.per_second
+                at_ms = self.start_ms + int(1_000 * after_s)
                 while clicks and clicks[0].at_ms <= at_ms:
                     yield heapq.heappop(clicks)
                 name = routed_impression_id(f"{number:012x}", query.route)

@@ -10,21 +10,31 @@ own each time; latency and restart are measured once.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
+from deploy.process import ServerFailed
 from rankstream.lab.benchmarks.harness import (
     Figure,
     Lasting,
     Run,
     cost_figure,
     in_turns,
+    new_figure,
     throughput_figure,
 )
 from rankstream.lab.benchmarks.memory import list_figure, open_figure
-from rankstream.lab.benchmarks.pipeline import chosen_figures, needs_services
+from rankstream.lab.benchmarks.pipeline import (
+    BESIDE_STREAMS,
+    chosen_figures,
+    needs_services,
+)
 from rankstream.lab.benchmarks.pipeline.bed import Bed, running_bed, say
+from rankstream.lab.benchmarks.pipeline.beside_rival import (
+    InputRuns,
+    end_to_end_figures,
+)
 from rankstream.lab.benchmarks.pipeline.first_start import start_figure
 from rankstream.lab.benchmarks.pipeline.local import compared_figure, local_figure
 from rankstream.lab.benchmarks.pipeline.logs import (
@@ -36,6 +46,7 @@ from rankstream.lab.benchmarks.pipeline.logs import (
 from rankstream.lab.benchmarks.pipeline.meter import metered
 from rankstream.lab.benchmarks.pipeline.paced import latencies_s, restart
 from rankstream.lab.benchmarks.pipeline.recount import Recount
+from rankstream.lab.benchmarks.pipeline.rival.build import rival_command
 from rankstream.lab.benchmarks.pipeline.roles import (
     end_to_end_run,
     ingestion_run,
@@ -43,8 +54,10 @@ from rankstream.lab.benchmarks.pipeline.roles import (
     roles_figure,
     scaling_figure,
 )
+from rankstream.lab.benchmarks.pipeline.sizes import FULL, QUICK, Sizes, sized
 from rankstream.lab.benchmarks.pipeline.state import query_figure, state_figure
 from rankstream.lab.benchmarks.pipeline.stock import StockRuns
+from rankstream.lab.benchmarks.pipeline.trickle import Pace, trickle_figure
 from rankstream.lab.benchmarks.workload import Workload, canonical_records
 from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
 from rankstream.wire.topics import EVENTS, STATISTICS, full_name, state_topic
@@ -69,53 +82,57 @@ ROLES_NAMES = {
 """Of the figures of several roles, by what they count."""
 
 
-class Sizes(NamedTuple):
-    """How long each part is; `repeats` is how often a throughput is measured.
-
-    `rival`, `fold`, `placed`, `ingestion` and `roles` are the lengths of the first
-    logs: others follow until what is measured lasts `least_s`.
-    """
-
-    rival: int
-    fold: int
-    placed: int
-    ingestion: int
-    least_s: float
-    local: int
-    compared: int
-    state: int
-    memory: int
-    queries: int
-    paced_s: float
-    restart_s: float
-    roles: int
-    repeats: int
-
-
-FULL = Sizes(
-    rival=20_000, fold=400_000, placed=60_000, ingestion=150_000, least_s=20.0,
-    local=1_000_000, compared=20_000, state=400_000, memory=200_000, queries=2_000,
-    paced_s=60.0, restart_s=600.0, roles=60_000, repeats=3,
-)  # fmt: skip
-QUICK = Sizes(
-    rival=10_000, fold=30_000, placed=10_000, ingestion=20_000, least_s=0.1,
-    local=20_000, compared=1_000, state=10_000, memory=10_000, queries=50, paced_s=5.0,
-    restart_s=15.0, roles=3_000, repeats=1,
-)  # fmt: skip
-
-
-def measure(*, quick: bool = False, figures: Iterable[str] = ()) -> list[Figure]:
+def measure(
+    *, quick: bool = False, figures: Iterable[str] = (), **options: Any
+) -> list[Figure]:
     """The named figures, else the short ones; progress on standard error.
+
+    Parameters
+    ----------
+    options
+        Sizes that are not as usual; see `sized`.
 
     Raises
     ------
     ValueError
-        Where there is no figure of a name.
+        Where there is no figure of a name, or a size is not over 0.
     """
     chosen = chosen_figures(figures)
+    sizes = sized(QUICK if quick else FULL, options)
+    left_out = _left_out(chosen)
+    chosen = [name for name in chosen if name not in left_out]
+    found = list(left_out.values())
+    if not chosen:
+        return found
     with running_bed(needs_services=needs_services(chosen)) as bed:
-        session = Session(bed, QUICK if quick else FULL)
-        return [MAKERS[name](session) for name in chosen]
+        session = Session(bed, sizes)
+        for name in chosen:
+            made = MAKERS[name](session)
+            found += made if isinstance(made, list) else [made]
+    return found
+
+
+def _left_out(names: Iterable[str]) -> dict[str, Figure]:
+    """Figures whose rival cannot be run here, each with the reason."""
+    wanted = [name for name in names if name in BESIDE_STREAMS]
+    if not wanted:
+        return {}
+    try:
+        rival_command()
+    except ServerFailed as reason:
+        say(f"{', '.join(wanted)}: left out; {reason}")
+        return {
+            name: new_figure(
+                f"{name}: left out; {reason}",
+                None,
+                "",
+                None,
+                None,
+                faults=[f"{reason}"],
+            )
+            for name in wanted
+        }
+    return {}
 
 
 class Session:
@@ -186,6 +203,31 @@ class Session:
             runs.warm_up()
             self._placed_rate = runs().rate
         return self._placed_rate / 2
+
+    def end_to_end_figures(self) -> list[Figure]:
+        """JSON events to counted statistics, and what an event costs all processes."""
+        sizes = self.sizes
+        runs = InputRuns(self.bed, N_PARTITIONS, sizes.threads)
+        ours, rival = (
+            Lasting(run, sizes.input, sizes.least_s) for run in (runs.ours, runs.rival)
+        )
+        rival.warm_up()
+        ours.warm_up()
+        return end_to_end_figures(in_turns(ours, rival, sizes.turns), sizes.threads)
+
+    def trickle_figures(self, rates: Iterable[int]) -> list[Figure]:
+        """What so many events a second cost, on each number of partitions."""
+        sizes = self.sizes
+        return [
+            trickle_figure(
+                self.bed,
+                Pace(per_second, width, sizes.settle_s, sizes.trickle_s),
+                sizes.threads,
+                sizes.trickle_turns,
+            )
+            for per_second in rates
+            for width in sizes.widths
+        ]
 
     def _in_turns(self, ours: Lasting) -> list[tuple[Run, Run]]:
         """Ours and the empty agent, once both are warm and their logs long enough."""
@@ -299,7 +341,7 @@ def restart_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
     return figure | {"ratio": None} if found.wrong else figure
 
 
-MAKERS: dict[str, Callable[[Session], Figure]] = {
+MAKERS: dict[str, Callable[[Session], Figure | list[Figure]]] = {
     "logged": lambda session: session.fold_figure(LOGGED),
     "deterministic": lambda session: session.fold_figure(DETERMINISTIC),
     "plackett-luce": lambda session: session.fold_figure(PLACKETT_LUCE),
@@ -326,7 +368,10 @@ MAKERS: dict[str, Callable[[Session], Figure]] = {
     "restart": lambda session: restart_figure(
         session.bed, session.sizes, session.half_speed()
     ),
-    "end-to-end": lambda session: session.roles_figure(end_to_end_run, "events"),
+    "end-to-end": Session.end_to_end_figures,
+    "trickle": lambda session: session.trickle_figures(session.sizes.rates),
+    "idle": lambda session: session.trickle_figures([0]),
+    "all-roles": lambda session: session.roles_figure(end_to_end_run, "events"),
     "learning": lambda session: session.roles_figure(learning_run, "interactions"),
     "scaling": lambda session: scaling_figure(
         session.bed, session.sizes.roles, N_FEATURES

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from rankstream.lab.benchmarks.harness import Bounds, Figure, in_turns, paired_figure
+from aiokafka import AIOKafkaProducer
+
+from rankstream.lab.benchmarks.harness import Figure, in_turns, paired_figure
 from rankstream.lab.benchmarks.pipeline.bed import Bed, say
 from rankstream.lab.benchmarks.pipeline.beside_rival import (
     N_FEATURES,
@@ -45,6 +47,14 @@ from rankstream.lab.benchmarks.pipeline.traffic import Traffic, Written
 from rankstream.settings import Settings
 
 LOOK_S = 0.5
+WARM_PER_SECOND = 2_000
+"""Events, while a run settles."""
+
+TRICKLE_BOUNDS, IDLE_BOUNDS = (0.3, 0.6), (0.7, 1.2)
+"""Goal and floor of the ratio."""
+
+QUIET_S = 5.0
+"""From then until it is measured: nothing of it is left to do."""
 
 
 class Pace(NamedTuple):
@@ -57,13 +67,20 @@ class Pace(NamedTuple):
     n_partitions
         Of each topic.
     settle_s
-        Before anything counts: a virtual machine compiles what it runs often.
+        Before anything counts. Where events come, many do then: a virtual machine
+        compiles what it runs often.
     """
 
     per_second: float
     n_partitions: int
     settle_s: float
     measured_s: float
+
+    @property
+    def told(self) -> str:
+        """What comes, in words."""
+        events = f"{self.per_second:,.0f} events/s" if self.per_second else "no events"
+        return f"{events}, {self.n_partitions} partitions"
 
 
 class Cost(NamedTuple):
@@ -82,53 +99,68 @@ class Cost(NamedTuple):
 class Feed(threading.Thread):
     """Sends events at a steady pace until it is told to end; then ends the input."""
 
-    def __init__(self, settings: Settings, per_second: float) -> None:
+    def __init__(self, settings: Settings, pace: Pace) -> None:
         super().__init__(daemon=True)
         self.recount = InputRecount(settings.time.click_window_ms)
         self.is_over = threading.Event()
         self._settings = settings
-        self._per_second = per_second
+        self._pace = pace
 
     def run(self) -> None:
         """Send."""
-        if self._per_second:
+        if self._pace.per_second:
             asyncio.run(self._send())
         self.is_over.wait()
         end_input(self._settings)
 
     async def _send(self) -> None:
-        kafka = self._settings.kafka
-        per_second, now_ms = self._per_second / EVENTS_A_LIST, round(1e3 * time.time())
-        topics = topics_in(self._settings)
-        producer = new_producer(kafka.bootstrap)
+        producer = new_producer(self._settings.kafka.bootstrap)
+        warm_s = time.time() + self._pace.settle_s
         await producer.start()
         try:
-            for event in InputLog(kafka.input_partitions, per_second, now_ms):
-                await asyncio.sleep(max(0.0, event.at_ms / 1e3 - time.time()))
-                if self.is_over.is_set():
-                    break
-                self.recount.take(event.topic, event.value)
-                await producer.send(
-                    topics[event.topic], event.value, partition=event.partition
-                )
+            rate = max(WARM_PER_SECOND, self._pace.per_second)
+            n_sent = await self._send_log(
+                producer, rate, 0, lambda: time.time() > warm_s
+            )
+            await self._send_log(
+                producer, self._pace.per_second, n_sent, self.is_over.is_set
+            )
         finally:
             await producer.stop()
 
+    async def _send_log(
+        self,
+        producer: AIOKafkaProducer,
+        per_second: float,
+        first: int,
+        is_over: Callable[[], bool],
+    ) -> int:
+        """How many events were sent until it was over."""
+        width, now_ms = self._settings.kafka.input_partitions, round(1e3 * time.time())
+        topics, n_sent = topics_in(self._settings), 0
+        for event in InputLog(width, per_second / EVENTS_A_LIST, now_ms, first):
+            await asyncio.sleep(max(0.0, event.at_ms / 1e3 - time.time()))
+            if is_over():
+                break
+            self.recount.take(event.topic, event.value)
+            n_sent += 1
+            await producer.send(
+                topics[event.topic], event.value, partition=event.partition
+            )
+        return n_sent
 
-def trickle_figure(
-    bed: Bed, pace: Pace, n_threads: int, n_repeats: int, bounds: Bounds
-) -> Figure:
+
+def trickle_figure(bed: Bed, pace: Pace, n_threads: int, n_repeats: int) -> Figure:
     """Ours beside the rival, in turns; the less the better."""
     pairs = in_turns(
         lambda: _ours(bed, pace), lambda: _rival(bed, pace, n_threads), n_repeats
     )
-    name = f"{pace.per_second:,.0f} events/s on {pace.n_partitions} partitions"
     ours, theirs = pairs[-1]
     return paired_figure(
-        f"{name}: CPU of all processes",
+        f"CPU of all processes, {pace.told}",
         "% of a core",
         [(mine.total, other.total) for mine, other in pairs],
-        bounds,
+        TRICKLE_BOUNDS if pace.per_second else IDLE_BOUNDS,
         faults=[fault for pair in pairs for cost in pair for fault in cost.faults],
         less_is_better=True,
         bounds_are_ratios=True,
@@ -181,10 +213,10 @@ def _cost(
     whose: str,
 ) -> Cost:
     """Feed what runs, look at it meanwhile, and count when all has come."""
-    feed = Feed(settings, pace.per_second)
+    feed = Feed(settings, pace)
     feed.start()
     try:
-        time.sleep(pace.settle_s)
+        time.sleep(pace.settle_s + QUIET_S)
         processes, traffic = Processes(running), Traffic(bed.broker.folder / "data")
         processes.sample()
         started_s = time.time()
@@ -214,7 +246,7 @@ def _cost(
     )
     told = ", ".join(f"{name} {share:.1f}" for name, share in percent.items())
     say(
-        f"{whose}, {pace.per_second:,.0f} events/s, {pace.n_partitions} partitions: "
+        f"{whose}, {pace.told}: "
         f"{cost.total:.1f} % of a core: {told}; {faults or 'recount agrees'}"
     )
     return cost

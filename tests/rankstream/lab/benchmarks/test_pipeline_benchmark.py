@@ -16,7 +16,8 @@ from rankstream.lab.benchmarks.pipeline import FIGURES, chosen_figures
 from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.lab.benchmarks.pipeline.local import local_figure
 from rankstream.lab.benchmarks.pipeline.logs import KeptLog, Part, Progress, part_of
-from rankstream.lab.benchmarks.pipeline.measure import FULL, MAKERS
+from rankstream.lab.benchmarks.pipeline.measure import MAKERS
+from rankstream.lab.benchmarks.pipeline.sizes import FULL
 from rankstream.lab.benchmarks.workload import Workload
 from rankstream.wire.events import DETERMINISTIC
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaProducer
 
 from rankstream.lab.benchmarks.harness import Figure, in_turns, paired_figure
-from rankstream.lab.benchmarks.pipeline.bed import Bed, say
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, say
 from rankstream.lab.benchmarks.pipeline.beside_rival import (
     N_FEATURES,
     await_read,
@@ -47,6 +47,7 @@ from rankstream.lab.benchmarks.pipeline.traffic import Traffic, Written
 from rankstream.settings import Settings
 
 LOOK_S = 0.5
+PATIENCE_S = 60.0
 WARM_PER_SECOND = 2_000
 """Events, while a run settles."""
 
@@ -102,6 +103,7 @@ class Feed(threading.Thread):
     def __init__(self, settings: Settings, pace: Pace) -> None:
         super().__init__(daemon=True)
         self.recount = InputRecount(settings.time.click_window_ms)
+        self.is_settled = threading.Event()
         self.is_over = threading.Event()
         self._settings = settings
         self._pace = pace
@@ -110,23 +112,30 @@ class Feed(threading.Thread):
         """Send."""
         if self._pace.per_second:
             asyncio.run(self._send())
-        self.is_over.wait()
+        else:
+            self.is_over.wait(self._pace.settle_s)
+            self.is_settled.set()
+            self.is_over.wait()
         end_input(self._settings)
 
     async def _send(self) -> None:
         producer = new_producer(self._settings.kafka.bootstrap)
-        warm_s = time.time() + self._pace.settle_s
         await producer.start()
+        warm_s = time.time() + self._pace.settle_s
         try:
             rate = max(WARM_PER_SECOND, self._pace.per_second)
             n_sent = await self._send_log(
                 producer, rate, 0, lambda: time.time() > warm_s
             )
             await self._send_log(
-                producer, self._pace.per_second, n_sent, self.is_over.is_set
+                producer, self._pace.per_second, n_sent, self._is_paced_to_its_end
             )
         finally:
             await producer.stop()
+
+    def _is_paced_to_its_end(self) -> bool:
+        self.is_settled.set()
+        return self.is_over.is_set()
 
     async def _send_log(
         self,
@@ -216,7 +225,9 @@ def _cost(
     feed = Feed(settings, pace)
     feed.start()
     try:
-        time.sleep(pace.settle_s + QUIET_S)
+        if not feed.is_settled.wait(pace.settle_s + PATIENCE_S):
+            raise BenchmarkFailed(f"events must be sent within {PATIENCE_S:g} s")
+        time.sleep(QUIET_S)
         processes, traffic = Processes(running), Traffic(bed.broker.folder / "data")
         processes.sample()
         started_s = time.time()

@@ -1,6 +1,5 @@
 """What the processes of a run take, and what is said to bind; no time is looked at."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -9,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.broker import Broker
-from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
-from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed
+from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.lab.benchmarks.pipeline.logs import Part
 from rankstream.lab.benchmarks.pipeline.measure import FoldRuns
 from rankstream.lab.benchmarks.pipeline.meter import Meter, Usage, what_binds
@@ -21,6 +18,7 @@ from rankstream.lab.benchmarks.workload import Workload
 from rankstream.settings import load_settings
 from rankstream.wire.events import DETERMINISTIC
 from streams.topology import topics_of
+from tests.rankstream.lab.benchmarks.shared_bed import SharedBed
 from tests.services import KafkaService, RedisService
 
 BUSY_S = 0.3
@@ -135,33 +133,12 @@ def test_what_binds_is_said_in_a_line(used: Usage, line: str) -> None:
     assert what_binds(used, 20.0, 2) == line
 
 
-class SharedBed(Bed):
-    """A bed on services that others use, too."""
-
-    def broker_pid(self) -> int:
-        """Process id of the Java that listens on the broker's port."""
-        for file in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = file.read_text().split("\0")
-                if "kafka.Kafka" in words:
-                    properties = Path(words[words.index("kafka.Kafka") + 1])
-                    if f"PLAINTEXT://{self.broker.bootstrap}" in properties.read_text():
-                        return int(file.parent.name)
-        raise BenchmarkFailed("a broker must run here; it does not")
-
-
 @pytest.mark.broker
 def test_ours_and_the_rival_are_measured_on_one_broker(
     kafka: KafkaService, redis_server: RedisService, tmp_path: Path
 ) -> None:
     """Both say what they, their threads and the broker took; a log's topics go."""
-    bed = SharedBed(tmp_path)
-    bed.broker = Broker(tmp_path, int(kafka.bootstrap.rpartition(":")[2]))
-    bed.redis = Redis(tmp_path, redis_server.port)
-    try:
-        bed.broker_pid()
-    except BenchmarkFailed:
-        pytest.skip("processes of a broker elsewhere cannot be looked at")
+    bed = SharedBed(tmp_path, kafka, redis_server)
     ours = FoldRuns(bed, Workload(0, DETERMINISTIC, n_queries=200))(3_000)
     rival = StockRuns(bed)(2_000)
 

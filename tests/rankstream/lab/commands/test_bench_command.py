@@ -9,6 +9,8 @@ import pytest
 from rankstream.lab.benchmarks.harness import (
     Run,
     cost_figure,
+    paired_figure,
+    standing,
     throughput_figure,
 )
 from rankstream.lab.benchmarks.pipeline import FIGURES
@@ -53,6 +55,10 @@ def test_the_figures_are_listed_and_not_measured(
         (["pipeline", "--figures", "fast"], "--figures must be some of logged, "),
         (["memory", "--figures", "logged"], "go with pipeline; got memory"),
         (["memory", "--list"], "go with pipeline; got memory"),
+        (["memory", "--rates", "200"], "go with pipeline; got memory"),
+        (["pipeline", "--threads", "0"], "--threads must be over 0; got 0"),
+        (["pipeline", "--rates", "200", "-3"], "--rates must be over 0; got -3"),
+        (["pipeline", "--seconds", "nan"], "--seconds must be over 0; got nan"),
     ],
 )
 def test_a_figure_that_nobody_knows_is_refused(
@@ -117,6 +123,50 @@ def test_a_spread_is_printed_where_there_are_several_repeats() -> None:
         "[yellow]5.8 x[/] (5.1 to 6.4)",
     ]
     assert cells(one) == ["60,900", "10,500", "[yellow]5.8 x[/]"]
+
+
+def test_bounds_of_a_cost_may_be_ratios() -> None:
+    """Beside a rival it is the ratio that must be small, whatever the value."""
+    percent = {"ingest": 11.0, "broker": 49.0}
+    topics = {"events": {"records": 35_400, "n_bytes": 1_234_567}}
+    cost = paired_figure(
+        "no events", "% of a core", [(60.0, 120.0)], (0.3, 0.6), faults=[],
+        less_is_better=True, bounds_are_ratios=True, percent=percent, topics=topics,
+    )  # fmt: skip
+
+    assert cells(cost, 4, 5, 6) == ["[yellow]0.5 x[/]", "<= 0.3 x", "<= 0.6 x"]
+    assert [standing(cost | {"ratio": each}) for each in (0.3, 0.61, None)] == [
+        "goal", "below", "void"
+    ]  # fmt: skip
+    assert cells(cost, 0) == [
+        "no events\n  % of a core: ingest 11.0, broker 49.0\n"
+        "  records and bytes of topics: events 35,400, 1,235 kB"
+    ]
+
+
+def test_figures_are_printed_as_rows_of_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the command that takes them again, its sizes, and the load."""
+    given: dict[str, Any] = {}
+
+    def measured(_: str, **options: Any) -> list[dict[str, Any]]:
+        given.update(options)
+        return [
+            paired_figure("fold", "us", [(6.0, 3.0), (9.0, 3.0)], (0.5, 4.0), faults=[])
+        ]
+
+    monkeypatch.setattr(bench, "measured", measured)
+    words = ["--figures", "trickle", "--rates", "20", "30", "--threads", "3"]
+    assert main(["bench", "pipeline", *words, "--markdown"]) == 0
+
+    assert given == {
+        "quick": False, "figures": ["trickle"], "rates": [20, 30], "threads": 3
+    }  # fmt: skip
+    head, line, row = capsys.readouterr().out.splitlines()
+    assert f"`rankstream bench pipeline {' '.join(words)}`" in head
+    assert head.count(" | ") == line.count(" | ") == row.count(" | ") == 6
+    assert row == "| fold | 7.5 us | 3 | 2.5 x (2 to 3) | 0.5 x | 4 x |  |"
 
 
 def test_what_binds_stands_below_the_name() -> None:

@@ -46,11 +46,16 @@ MEASURES = {
 WITH_NAMED_FIGURES = "pipeline"
 
 SIZES = {
-    "seconds": (float, None, "so long each run is measured"),
-    "repeats": (int, None, "so many runs of either side"),
-    "rates": (int, "+", "events a second of trickle"),
-    "partitions": (int, "+", "of each topic, in trickle and idle"),
-    "threads": (int, None, "of Kafka Streams"),
+    "events": (int, None, "of the first log of end-to-end (default: 200,000)"),
+    "seconds": (float, None, "so long each run is measured (20; trickle and idle 30)"),
+    "repeats": (
+        int,
+        None,
+        "so many runs of either side (end-to-end 2; trickle and idle 1)",
+    ),
+    "rates": (int, "+", "events a second of trickle (200 and 2,000)"),
+    "partitions": (int, "+", "of each topic, in trickle and idle (4 and 16)"),
+    "threads": (int, None, "of Kafka Streams (2)"),
 }
 """Options of the figures beside Kafka Streams: their type, how many, and what."""
 
@@ -184,7 +189,10 @@ def command_of(arguments: argparse.Namespace) -> str:
     for name, (_, number, _) in SIZES.items():
         value = getattr(arguments, name)
         if value is not None:
-            words += [f"--{name}", *map(str, value if number else [value])]
+            words += [
+                f"--{name}",
+                *(f"{one:g}" for one in (value if number else [value])),
+            ]
     return " ".join(words)
 
 

@@ -55,6 +55,7 @@ QUICK = Sizes(
 
 
 OPTIONS = {
+    "events": ("input",),
     "seconds": ("least_s", "trickle_s"),
     "repeats": ("turns", "trickle_turns"),
     "rates": ("rates",),

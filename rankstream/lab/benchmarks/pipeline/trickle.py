@@ -185,7 +185,7 @@ def _ours(bed: Bed, pace: Pace) -> Cost:
     roles = ("ingest", "fold")
     settings = bed.settings(N_FEATURES, pace.n_partitions)
 
-    def finish() -> Tally:
+    def catch_up() -> Tally:
         for role in roles:
             await_end(settings, role, worker.check)
         return statistics_tally(settings)
@@ -193,7 +193,7 @@ def _ours(bed: Bed, pace: Pace) -> Cost:
     with bed.worker(settings, *roles) as worker:
         await_ready([worker], roles)
         running = of_worker(bed, worker, *roles)
-        found = _cost(bed, settings, pace, running, finish, "ours")
+        found = _cost(bed, settings, pace, running, catch_up, "ours")
     delete_topics(settings)
     return found
 
@@ -202,13 +202,13 @@ def _rival(bed: Bed, pace: Pace, n_threads: int) -> Cost:
     """The application of Kafka Streams."""
     settings = bed.settings(N_FEATURES, pace.n_partitions)
 
-    def finish() -> Tally:
+    def catch_up() -> Tally:
         await_read(settings, rival, rival.check)
         return rival_tally(settings)
 
     with running_rival(settings, bed.folder, n_threads) as rival:
         running = of_rival(bed, rival.pid)
-        found = _cost(bed, settings, pace, running, finish, "the rival")
+        found = _cost(bed, settings, pace, running, catch_up, "the rival")
     delete_topics(settings)
     return found
 
@@ -218,15 +218,23 @@ def _cost(
     settings: Settings,
     pace: Pace,
     running: Callable[[], Named],
-    finish: Callable[[], Tally],
+    catch_up: Callable[[], Tally],
     whose: str,
 ) -> Cost:
-    """Feed what runs, look at it meanwhile, and count when all has come."""
+    """Feed what runs, look at it meanwhile, and count when all has come.
+
+    Parameters
+    ----------
+    catch_up
+        Waits until all that is there was taken; what was counted by then.
+    """
     feed = Feed(settings, pace)
     feed.start()
     try:
         if not feed.is_settled.wait(pace.settle_s + PATIENCE_S):
             raise BenchmarkFailed(f"events must be sent within {PATIENCE_S:g} s")
+        # Whoever is slower has more of it left.
+        catch_up()
         time.sleep(QUIET_S)
         processes, traffic = Processes(running), Traffic(bed.broker.folder / "data")
         processes.sample()
@@ -243,7 +251,7 @@ def _cost(
     used = processes.between(started_s, ended_s)
     del used[IDLE]
     percent = {name: 100.0 * s / (ended_s - started_s) for name, s in used.items()}
-    faults = finish().differences(feed.recount.tally(), whose)
+    faults = catch_up().differences(feed.recount.tally(), whose)
     own = f"{settings.namespace}."
     cost = Cost(
         percent,

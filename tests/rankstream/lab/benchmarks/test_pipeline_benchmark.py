@@ -17,7 +17,7 @@ from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.lab.benchmarks.pipeline.local import local_figure
 from rankstream.lab.benchmarks.pipeline.logs import KeptLog, Part, Progress, part_of
 from rankstream.lab.benchmarks.pipeline.measure import MAKERS
-from rankstream.lab.benchmarks.pipeline.sizes import FULL
+from rankstream.lab.benchmarks.pipeline.sizes import FULL, QUICK, sized
 from rankstream.lab.benchmarks.workload import Workload
 from rankstream.wire.events import DETERMINISTIC
 
@@ -191,6 +191,25 @@ def test_a_figure_that_does_not_exist_is_refused() -> None:
     """The message lists those that do."""
     with pytest.raises(ValueError, match=r"in-process.*got restrat, x"):
         chosen_figures(["x", "logged", "restrat"])
+
+
+def test_sizes_beside_kafka_streams_are_options() -> None:
+    """One may say several sizes; all others stay as they are."""
+    options = {
+        "events": 70,
+        "seconds": 2.5,
+        "repeats": 3,
+        "rates": [9, 8],
+        "threads": 1,
+    }
+    changed = sized(QUICK, options | {"partitions": [2]})
+
+    assert changed == QUICK._replace(
+        input=70, least_s=2.5, trickle_s=2.5, turns=3, trickle_turns=3, rates=(9, 8),
+        threads=1, widths=(2,),
+    )  # fmt: skip
+    assert FULL.turns == 2
+    assert sized(FULL, {}) == FULL
 
 
 def test_every_figure_can_be_measured() -> None:

@@ -195,14 +195,14 @@ def test_a_figure_that_does_not_exist_is_refused() -> None:
 
 def test_sizes_beside_kafka_streams_are_options() -> None:
     """One may say several sizes; all others stay as they are."""
-    options = {
+    options: dict[str, float | list[int]] = {
         "events": 70,
         "seconds": 2.5,
         "repeats": 3,
         "rates": [9, 8],
         "threads": 1,
     }
-    changed = sized(QUICK, options | {"partitions": [2]})
+    changed = sized(QUICK, {**options, "partitions": [2]})
 
     assert changed == QUICK._replace(
         input=70, least_s=2.5, trickle_s=2.5, turns=3, trickle_turns=3, rates=(9, 8),

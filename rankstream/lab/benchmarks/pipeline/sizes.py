@@ -49,7 +49,7 @@ QUICK = Sizes(
     rival=10_000, fold=30_000, placed=10_000, ingestion=20_000, least_s=0.1,
     local=20_000, compared=1_000, state=10_000, memory=10_000, queries=50, paced_s=5.0,
     restart_s=15.0, roles=3_000, repeats=1,
-    input=10_000, turns=1, trickle_turns=1, rates=(200,), widths=(4,),
+    input=60_000, turns=1, trickle_turns=1, rates=(200,), widths=(4,),
     threads=2, settle_s=3.0, trickle_s=3.0,
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from producers.topic_reader import read_topic
+from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.topics import QUERIES, STATISTICS
@@ -94,9 +94,10 @@ class InputRecount:
 
 def statistics_tally(settings: Settings) -> Tally:
     """What the fold has counted, from the topic of its statistics."""
-    records = (
-        (key or b"", value) for _, _, key, value in read_topic(settings, STATISTICS)
-    )
+    with TopicReader(settings) as reader:
+        # A transaction may be told of as committed before each partition has its end.
+        found = reader.records(STATISTICS, ends=reader.written(STATISTICS))
+        records = [(each.key or b"", each.value) for each in found]
     tally = Tally.empty()
     for name, cell in summaries_of(records):
         columns = (

@@ -132,7 +132,8 @@ class Decider:
         made = self._manifests.get(name)
         if made is None or made.bandit != plan.bandit:
             return True
-        if made.pointer.epoch != newest[plan.models[0]].epoch:
+        served = newest[plan.models[0]]
+        if (made.model, made.pointer.epoch) != (served.model, served.epoch):
             # Rankers use nothing of it: see `rankstream.wire.decisions.Manifest`.
             return True
         default, _, pointer = made.default.rpartition("@")

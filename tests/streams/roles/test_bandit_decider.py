@@ -127,6 +127,20 @@ def test_a_rollback_and_other_settings_are_followed_at_once(
     assert n_names(world) == 3
 
 
+def test_another_model_is_followed_at_once() -> None:
+    """Its rankers would refuse what is of the one before."""
+    world = World(settings_of(SELDOM))
+    served = turn(world)._served.newest["m"]
+    other = msgspec.structs.replace(served, model="other")
+    world.write(SNAPSHOTS, (b"other", encode_snapshot(other)))
+    settings = settings_of(msgspec.structs.replace(SELDOM, model="other"))
+    models = {**settings.models, "other": settings.models["m"]}
+    world.settings = msgspec.structs.replace(settings, models=models)
+    turn(world)
+    manifest = standing(world)[0]
+    assert (manifest.model, manifest.number) == ("other", 2)
+
+
 def test_without_the_curve_of_its_model_it_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

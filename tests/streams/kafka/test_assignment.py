@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
 
+from streams.kafka import assignment as module
 from streams.kafka.assignment import GATHER_S, Assignment, TopicPartition
 from streams.kafka.backlog import FULL_BYTES
 from streams.kafka.committer import Committer
@@ -396,6 +398,44 @@ def test_what_comes_after_an_interval_is_committed_as_it_comes() -> None:
     loop.close()
     soon_s = late_s + GATHER_S
     assert committed == pytest.approx([interval_s, soon_s, soon_s + interval_s], abs=1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_commits_begin_an_interval_apart_however_long_they_take(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes late is gathered, but for a full backlog; then all is as before."""
+    loop, bench = VirtualLoop(), Bench()
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=loop.time))
+    commit_all, began = bench.assignment.commit_all, list[float]()
+    every_s = SETTINGS.delivery.commit_s
+
+    async def slowly() -> None:
+        began.append(loop.time())
+        assert len(began) < 9
+        await asyncio.sleep(share * every_s)
+        await commit_all()
+
+    monkeypatch.setattr(bench.assignment, "commit_all", slowly)
+    loop.finish(bench.open(HERE))
+    pump = loop.create_task(bench.assignment.run_commits())
+    loop.run_ready()
+    late_s = 2.5 * every_s
+    full_s = late_s + 1.5 * every_s + GATHER_S / 2
+    for offset, at_s, n_bytes in (
+        (10, 0.1 * every_s, 8),
+        (11, late_s, 8),
+        (12, full_s - GATHER_S / 4, 8),
+        (13, full_s, FULL_BYTES),
+    ):
+        loop.call_at(at_s, lambda x=offset, n=n_bytes: bench.take(x, n_bytes=n))
+    while loop.time() < full_s + 2.1 * every_s:
+        assert loop.pass_time()
+    pump.cancel()
+    loop.run_ready()
+    loop.close()
+    expected = [0.0, every_s, late_s + GATHER_S, full_s, full_s + 2.0 * every_s]
+    assert began == pytest.approx(expected, abs=GATHER_S / 100)
 
 
 @pytest.mark.parametrize("is_last", [False, True])

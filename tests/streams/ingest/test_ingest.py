@@ -52,9 +52,9 @@ def record(value: bytes | None, offset: int = 0, **fields: Any) -> SourceRecord:
     return SourceRecord("queries", 1, offset, NOW_MS, key, value, headers)
 
 
-def stage() -> Ingest:
+def stage(settings: Settings | None = None) -> Ingest:
     """Partition 1 of `queries`."""
-    return Ingest("queries", 1, Settings())
+    return Ingest("queries", 1, settings or Settings())
 
 
 def elements(outputs: list[Output]) -> list[Any]:
@@ -280,6 +280,36 @@ def test_a_frontier_goes_along_with_events_and_elsewhere_once_it_has_moved() -> 
     assert later == {n: [NOW_MS + step_ms - 30_000] for n in range(4)}
 
 
+def test_an_event_that_moves_no_frontier_has_none_behind_it() -> None:
+    """It was written there already."""
+    ingest = stage()
+    for number in range(24):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    ingest.outputs()
+
+    ingest.fold(record(json.dumps(query("i24", NOW_MS - 1)).encode()))
+
+    assert [type(each) for each in elements(ingest.outputs())] == [Impression]
+
+
+def test_of_many_sources_none_waits_longer_than_a_part_of_the_window() -> None:
+    """By a sixteenth, where 200 of 2,048 parts are more."""
+    settings = Settings().with_kafka(input_partitions=100)
+    ingest = stage(settings)
+    for number in range(24):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    ingest.outputs()
+    longest_ms = settings.time.click_window_ms // 16
+
+    ingest.fold(record(json.dumps(query("i0", NOW_MS + longest_ms - 2)).encode()))
+    sooner = frontiers_by_partition(ingest.outputs())
+    ingest.fold(record(json.dumps(query("i0", NOW_MS + longest_ms + 1)).encode()))
+    later = frontiers_by_partition(ingest.outputs())
+
+    assert len(sooner) == 1
+    assert len(later) == 4
+
+
 def test_an_event_that_fills_a_record_has_it_alone() -> None:
     """What goes along with it would make the record larger than a topic takes."""
     ingest = stage()
@@ -421,7 +451,8 @@ def test_large_batches_are_cut_by_bytes() -> None:
 
     sizes = [len(output.value or b"") for output in ingest.outputs()]
 
-    assert len(sizes) > 5
+    # Four or five events of 100 kB each, and the frontiers of the other partitions.
+    assert 5 < len(sizes) < 12
     assert max(sizes) <= 512 * 1024
 
 

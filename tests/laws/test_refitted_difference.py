@@ -99,7 +99,8 @@ def test_its_error_is_that_of_all_lists_credited_under_each_refit() -> None:
     assert found.moved == pytest.approx(0.0, abs=1e-12)
     assert found.curve_error == pytest.approx(expected, rel=0.03)
     # 2.36462 is what Student's t with 7 degrees of freedom passes in .025.
-    assert found.high - found.low == pytest.approx(2 * 2.36462 * expected, rel=0.03)
+    half = 2.36462 * found.curve_error
+    assert found.high - found.low == pytest.approx(2 * half, rel=1e-5)
 
 
 def by_item(theta: Floats) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rankstream.configuration.bandits import CASCADE, HOTFIX, PIE
 from rankstream.operations.answers.as_builtins import Answer
+from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.decisions import Decision
 
 VALUES: Mapping[str, str] = {
@@ -41,8 +42,19 @@ class BanditSet(Answer):
 
     @classmethod
     def of(cls, decision: Decision) -> "BanditSet":
-        """That of a decision of a bandit."""
+        """That of a decision of a bandit.
+
+        Raises
+        ------
+        DecisionError
+            Where it does not tell a value of each item.
+        """
         items, slot = decision.items, decision.slot
+        if len(decision.values) != len(items):
+            raise DecisionError(
+                "a decision of a bandit must have a value of each of its items; "
+                f"got {len(decision.values)} of {len(items)}"
+            )
         values = dict(zip(items, decision.values, strict=True))
         if slot is None:
             return cls(decision.lists, values, 0, 0.0, [])

@@ -25,6 +25,7 @@ from rankstream.wire.decisions import (
     decode_decision,
     decode_key,
     decode_manifest,
+    entry_of,
     manifest_key,
 )
 from rankstream.wire.topics import DECISIONS
@@ -243,7 +244,7 @@ def decided_sets(
     ------
     TopicUnreadable
     DecisionError
-        Where a record is another release's.
+        Where a record is another release's, or no order of its items.
     """
     values: dict[bytes, bytes] = {}
     for key, value in _records(settings):
@@ -258,6 +259,8 @@ def decided_sets(
         if at.name != name or wanted not in (None, at.query):
             continue
         decision = decode_decision(value)
+        if decision.order:
+            entry_of(at.query, decision)  # raises for what no ranker would take
         found.append(_set_of(at.query, at.candidate_set, decision, lacking))
     return sorted(found, key=_rank_of)
 

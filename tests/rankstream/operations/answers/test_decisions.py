@@ -21,8 +21,15 @@ from rankstream.operations.answers.decisions import (
 )
 from rankstream.operations.cli import main
 from rankstream.settings import Settings
-from rankstream.wire.decision_shards import Slot
-from rankstream.wire.decisions import GENERAL, LOGGING, OWN, Evidence
+from rankstream.wire.decision_shards import DecisionError, Slot
+from rankstream.wire.decisions import (
+    GENERAL,
+    LOGGING,
+    OWN,
+    Evidence,
+    decision_key,
+    encode_decision,
+)
 from tests.decision_factory import Records, decision, rewrite
 
 
@@ -218,3 +225,23 @@ def test_a_bandit_tells_what_it_tries_and_what_it_learned(
     assert (told["served"], told["remark"]) == ("pie", tries)
     assert told["bandit"]["tried"] == ["item 4", "item 3", "item 2"]
     assert told["bandit"]["values"]["item 5"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"order": [0, 1, 2, 3, 4, 6]}, "an order must have the numbers from 0 on"),
+        ({"blocks": [3, 4]}, "blocks must be of 1 item or more each, and of 6"),
+        ({"slot": Slot(2, 0.5, [6])}, "a slot must be at a rank before the last item"),
+        ({"values": [0.5]}, "must have a value of each of its items; got 1 of 6"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(
+    written: Records, fields: dict[str, Any], said: str
+) -> None:
+    """In words, as rankers refuse it."""
+    own = {"policy": "pie", "values": [0.1] * 6, "evidence": []}
+    forged = encode_decision(decision(**(own | fields)))
+    written[:] = [(decision_key("rule", "q", b"set"), forged)]
+    with pytest.raises(DecisionError, match=said):
+        decided_sets(Settings(), "rule")

@@ -111,6 +111,19 @@ def test_hotfix_of_all_items_needs_no_order_of_the_model() -> None:
     assert hotfix_list(2, ranking(np.full(6, np.nan)))(sums, 0) is None
 
 
+def test_of_two_sets_the_one_that_the_model_knows_has_its_order() -> None:
+    """The other one has none."""
+    one = sums_of(np.zeros((3, 3), np.int64), np.zeros((3, 3), np.int64), 4)
+    starts = np.array([0, 3, 6])
+    sets = CandidateSets(("p", "q"), (b"r", b"s"), 2 * one.sets.items, starts)
+    scores = np.array([np.nan, np.nan, np.nan, 0.1, 0.3, 0.2])
+    policy = hotfix_list(1, SureRanking(tied_orders(scores, starts), scores))
+    assert policy(one._replace(sets=sets), 0) is None
+    found = policy(one._replace(sets=sets), 1)
+    assert found is not None
+    assert (found.order, found.blocks) == ([1, 2, 0], [1, 1, 1])
+
+
 def test_what_the_model_ties_with_the_last_of_them_is_shuffled_too() -> None:
     """There is no second of four items that are equal; below them ties stay."""
     scores = np.array([0.9, 0.5, 0.5, 0.5, 0.1, 0.1])

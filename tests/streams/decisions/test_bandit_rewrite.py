@@ -67,7 +67,10 @@ def test_its_name_is_that_of_its_first_rewrite(shop: BanditShop) -> None:
 
 
 def test_another_policy_and_another_epoch_have_another_name(shop: BanditShop) -> None:
-    """So has what comes after it was withdrawn; a later version of an epoch has not."""
+    """So have another model, and what comes after it was withdrawn.
+
+    A later version of an epoch has not.
+    """
     before = shop.rewrites[0].manifest
     later = msgspec.structs.replace(shop.served, version=5)
     assert rewritten(shop, before=before, served=later).manifest.intervention == (
@@ -79,6 +82,7 @@ def test_another_policy_and_another_epoch_have_another_name(shop: BanditShop) ->
         rewritten(shop, before=before, plan=BanditSettings(model="m", length=2)),
         rewritten(shop, before=withdrawn(before, 2, 1).manifest),
         rewritten(shop, before=msgspec.structs.replace(before, bandit="")),
+        rewritten(shop, before=msgspec.structs.replace(before, model="other")),
     ]
     assert {each.manifest.intervention for each in others} == {f"{NAME}@3.180"}
     assert others[0].manifest.stands_on == "1.1"
@@ -127,6 +131,11 @@ def test_a_curve_that_was_fitted_is_taken(shop: BanditShop) -> None:
     rising = [curve_snapshot(x) for x in ([1.0, 1.25, 0.5], [0.8, 1.0, 0.4])]
     ratios, shares = (rewritten(shop, settings=curved(), curve=x) for x in rising)
     assert ratios.decisions == shares.decisions != given.decisions
+    # Where no rank is surely examined, chances are taken as they are.
+    half = curve_snapshot((EXAMINATION / 2.0).tolist())
+    halved = rewritten(shop, settings=curved(), curve=half).decisions
+    for key, each in given.decisions.items():
+        assert halved[key].values == pytest.approx([2.0 * x for x in each.values])
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_lists_of_others_are_not_its_own() -> None:
     # By id: a, b, d.
     assert clicks.tolist() == [[0, 0, 0], [0, 0, 0], [12, 0, 0]]
     assert shows.tolist() == [[0, 0, 12], [0, 12, 0], [12, 0, 0]]
+    assert not bandit_sums(Statistics(scopes[0] + scopes[-1]), "b.st").lists.any()
 
 
 @pytest.mark.parametrize(

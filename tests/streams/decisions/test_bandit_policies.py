@@ -64,6 +64,20 @@ def test_pie_is_served_and_logged_with_its_own_chances() -> None:
     assert kinds >= {(False, False), (True, False), (False, True), (True, True)}
 
 
+def test_lists_of_other_sets_change_nothing() -> None:
+    """An index grows with the lists of its own query."""
+    for number in range(30):
+        clicks, shows, n_lists = case(number)
+        one = sums_of(20 * shows, 20 * clicks, 20 * n_lists)
+        more = one._replace(lists=np.append(one.lists, 10**9))
+        for policy in (pie_list(EXAMINATION), cascade_list):
+            alone, beside = policy(one, 0), policy(more, 0)
+            assert alone is not None
+            assert beside is not None
+            assert alone[:3] == beside[:3]
+            np.testing.assert_array_equal(alone.values, beside.values)
+
+
 def test_a_cascade_is_served_by_its_upper_indices() -> None:
     """Of first clicks and of lists down to them; equal ones are tied."""
     for number in (1, 5, 8, 12):

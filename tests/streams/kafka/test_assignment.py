@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -428,7 +429,7 @@ def test_commits_begin_an_interval_apart_however_long_they_take(
         (12, full_s - GATHER_S / 4, 8),
         (13, full_s, FULL_BYTES),
     ):
-        loop.call_at(at_s, lambda x=offset, n=n_bytes: bench.take(x, n_bytes=n))
+        loop.call_at(at_s, partial(bench.take, offset, n_bytes=n_bytes))
     while loop.time() < full_s + 2.1 * every_s:
         assert loop.pass_time()
     pump.cancel()

@@ -221,6 +221,7 @@ def test_bodies_that_are_no_orders_are_refused() -> None:
     bodies = [
         b"", b"\0\0", b"\2\0\0", b"\2\0\0\0", b"\2\0\0\2", b"\2\0\0\1\0",
         b"\2\0\0\1\0\0", b"\2\0\0\1\0\2", b"\3\0\0\1\2\1\2\0\1", b"\3\0\0\1\2\0\1\1\2",
+        bytes(28_000),  # two thousand slots, one within another
     ]  # fmt: skip
     for body in bodies:
         packed = pack_shard([Entry(1, 2, body)])

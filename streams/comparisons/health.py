@@ -10,6 +10,7 @@ from models.evaluation.balance import log_evidence
 from models.evaluation.list_counts import BY_RANKER, TOTALS
 from models.evaluation.session_coverage import MOST_WITHOUT_SESSION, coverage_of
 from models.evaluation.sums import PreferenceSums, n_pairs_of
+from rankstream.ranking.methods import LOGGING_POLICY
 from rankstream.wire.verdicts import HealthCheck, Light, SessionCoverage
 from streams.comparisons.comparison import Comparison
 
@@ -139,6 +140,8 @@ def _fairness(comparison: Comparison) -> list[HealthCheck]:
 def _coverage(comparison: Comparison, n: int) -> HealthCheck:
     """Share of impressions in which the two rankers could be told apart, at least."""
     sums = comparison.sums[comparison.settings.method]
+    if comparison.settings.method == LOGGING_POLICY:  # few groups of users judge
+        n = max(1, int(sums.impressions.sum()))
     least = float(sums.possible_impressions().min()) / n
     state: Light = "ok" if least >= LEAST_COVERAGE else "warning"
     return stated("coverage", least, state, None)

@@ -318,6 +318,25 @@ def test_coverage_is_that_of_the_pair_that_differs_least() -> None:
     assert check.value == pytest.approx(0.1)
 
 
+def test_coverage_of_a_logging_policy_is_of_the_lists_that_judge() -> None:
+    """Lists of the groups that policies are fitted on could not be credited."""
+    settings = ExperimentSettings(
+        rankers={"a": "", "b": ""},
+        method="logging-policy",
+        options={"model": "lists", "examination": [1.0, 0.5], "floor": 0.01},
+        length=2,
+    )
+    found = Comparison("x", settings)
+    for i in range(10):
+        bounds = (1.0 - np.eye(2)) * (i < 4)
+        found.sums["logging-policy"].add(np.zeros((2, 2)), bounds, i)
+    found.totals[TOTALS.index("impressions")] = 50
+    check = checks_of(found)["coverage"]
+
+    assert check.state == "ok"
+    assert check.value == pytest.approx(0.4)
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)])
 def test_times_of_partitions_are_the_first_and_the_last(
     order: tuple[int, ...],

@@ -9,6 +9,7 @@ from rankstream.configuration.curves import CurveSettings, TrustCurve
 from rankstream.configuration.decisions import DecisionSettings
 from rankstream.configuration.models import ONLINE, ModelSettings
 from rankstream.configuration.section import Fault, Positive, PositiveFloat, Section
+from rankstream.configuration.training import LOGGING_LOSS
 
 PIE, CASCADE, HOTFIX = POLICIES = ("pie", "cascade", "hotfix")
 """Those of `models.bandits`, which services do without."""
@@ -127,6 +128,12 @@ def _of_model(
             f"{setting} must be a model whose versions are deployed one by one, as "
             f"lists of a bandit are not to be learned from as they come; {one.model!r} "
             "learns online: take one that is trained, or promote from it",
+        )
+    if model.training.loss == LOGGING_LOSS:
+        yield (
+            setting,
+            f"{setting} must be a model that ranks for users; got {one.model!r}, whose "
+            "versions draw lists of a comparison: name another",
         )
     if one.policy == HOTFIX and one.top and not model.logs_candidates:
         yield (

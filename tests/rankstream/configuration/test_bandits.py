@@ -14,6 +14,11 @@ MODELS = (
     "[models.shop]\nfeatures = 3\nversions = 'promoted'\n"
     "[models.online]\nfeatures = 3\n"
 )
+COMPARES = (
+    "[models.lists-of-two]\nfeatures = 10\nversions = 'trained'\nkind = 'neural'\n"
+    "hidden = [2]\nnormalisation = 'none'\n[models.lists-of-two.training]\n"
+    "loss = 'logging-policy'\ncutoff = 3\nexamination = [0.9, 0.6, 0.3]\nafter = [9]\n"
+)
 SECTION = "[bandits.lists]\n"
 PIE = MODELS + SECTION + "model = 'search'\nlength = 3\n"
 TRUST = "[curves.looks]\nestimator = 'trust'\n"
@@ -76,6 +81,10 @@ EXAMINED = "bandits.lists.model must tell how often each rank of a list is exami
         (
             MODELS + SECTION + "model = 'online'\npolicy = 'hotfix'",
             "bandits.lists.model must be a model whose versions are deployed one by",
+        ),
+        (
+            COMPARES + PIE.replace("model = 'search'", "model = 'lists-of-two'"),
+            "bandits.lists.model must be a model that ranks for users; got 'lists-of-",
         ),
         (PIE + "policy = 'ucb'", "bandits.lists.policy must be one of ['pie', 'casc"),
         (

@@ -102,7 +102,8 @@ def _of_form(place: str, model: ModelSettings) -> Iterator[Fault]:
             setting,
             f"{setting} {LOGGING_LOSS!r} needs normalisation = 'none' and the last "
             f"{len(EXTRAS)} features to be those of the comparison; got "
-            f"{model.normalisation!r} and {model.features} features",
+            f"{model.normalisation!r} and {model.features} features: set both, with "
+            f"{len(EXTRAS)} features more than you log",
         )
     if model.kind == "linear":
         yield (

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"so many queries, the surest first (default: {MOST})",
     )
     show = actions.add_parser("show", help="one query: order, evidence, what lacks")
-    show.add_argument("rule", help="NAME of [decisions.NAME]")
+    show.add_argument("rule", help="NAME of [decisions.NAME] or [bandits.NAME]")
     add_query(show)
     withdrawing = actions.add_parser(
         "withdraw", help="end a rule that the settings have no more"
@@ -153,7 +153,7 @@ def _row_of_set(each: DecidedSet) -> tuple[str, ...]:
         each.candidate_set.hex()[:8],
         SERVED.get(each.served, plain(each.served)),
         f"{each.bandit.lists if each.bandit else lists:,}",
-        f"{first.clicks:,}" if first else "0",
+        "–" if each.bandit else f"{first.clicks:,}" if first else "0",
         *(_difference(of.get(pair)) for pair in PAIRS),
     )
 
@@ -163,8 +163,8 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     if not found:
         return nothing(
             f"the rule {arguments.rule!r} says nothing of {arguments.query!r}: no list "
-            "of it is counted that may judge, or it is another rule: `rankstream "
-            "decisions list`"
+            "of it is counted that the rule goes by, or there is no such rule: "
+            "`rankstream decisions list`"
         )
     if arguments.json:
         write_json([each.to_dict() for each in found])

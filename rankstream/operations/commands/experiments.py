@@ -136,7 +136,10 @@ def _refit(settings: Settings, judged: Judged, arguments: argparse.Namespace) ->
     named, source = curve_of_policies(settings, sums), source_of(settings)
     published = newest_curve(source.versions() if source.versions else (), named)
     if published is None:
-        return nothing(f"the curve {named!r} must have a version; it has none yet")
+        return nothing(
+            f"the curve {named!r} must have a version; it has none yet: `rankstream "
+            f"intervene {named}` fits one"
+        )
     online = source.policies.models
     found = refitted(settings, sums, source.statistics, published, online)
     if arguments.json:

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from rankstream.configuration.curves import CurveSettings, TrustCurve
-from rankstream.configuration.decisions import DecisionSettings
+from rankstream.configuration.decisions import DecisionSettings, of_name
 from rankstream.configuration.models import ONLINE, ModelSettings
 from rankstream.configuration.section import Fault, Positive, PositiveFloat, Section
 from rankstream.configuration.training import LOGGING_LOSS
@@ -64,6 +64,7 @@ def bandit_faults(
     served = {one.general: ("rule", name) for name, one in decisions.items()}
     for name, one in bandits.items():
         place = f"bandits.{name}"
+        yield from of_name(place, name)
         for what, known in (
             ("model", models), ("curve", curves), ("rule of decisions", decisions),
         ):  # fmt: skip

@@ -14,12 +14,16 @@ from rankstream.configuration.section import (
     PositiveFloat,
     Section,
 )
+from rankstream.configuration.training import LOGGING_LOSS
 
 BOUNDS = ("any-time", "one-look", "doubling-looks", "per-item", "per-click")
 """Those of `models.evaluation.bounds.families`, which services do without."""
 
 META_POLICIES = ("kept", "closed", "printed")
 """Rules of `models.decisions.meta_policy`, which services do without."""
+
+LONGEST_NAME = 200
+"""Characters: an intervention has a number behind it."""
 
 Confidence = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -72,6 +76,7 @@ def decision_faults(
     """Each setting of `[decisions.NAME]` that cannot be so."""
     for name, one in decisions.items():
         place = f"decisions.{name}"
+        yield from of_name(place, name)
         if name in models or name in curves:
             what = "model" if name in models else "curve"
             yield (
@@ -96,6 +101,16 @@ def decision_faults(
             )
 
 
+def of_name(place: str, name: str) -> Iterator[Fault]:
+    """That lists can be logged under a name, as NAME@NUMBER.LISTS."""
+    if not 0 < len(name) <= LONGEST_NAME or set(name) & {*"@/"}:
+        yield (
+            place,
+            f"{place} must have a name of 1 to {LONGEST_NAME} characters without @ or "
+            f"/, as lists are logged under it; got {name!r:.60}: rename it",
+        )
+
+
 def _of_policies(
     place: str, one: DecisionSettings, models: Mapping[str, ModelSettings]
 ) -> Iterator[Fault]:
@@ -112,6 +127,12 @@ def _of_policies(
                 f"{setting} must be a model whose versions are deployed one by one, as "
                 f"what each list changes cannot be held to evidence; {value!r} learns "
                 "online: take one that is trained, or promote from it",
+            )
+        elif models[value].training.loss == LOGGING_LOSS:
+            yield (
+                setting,
+                f"{setting} must be a model that ranks for users; got {value!r}, whose "
+                "versions draw lists of a comparison: name another",
             )
     if {one.general, one.logging} <= models.keys():
         yield from _of_features(place, models[one.general], models[one.logging])

@@ -120,6 +120,8 @@ EXAMINED = "bandits.lists.model must tell how often each rank of a list is exami
             MODELS + SECTION + "model = 'shop'\npolicy = 'hotfix'\ntop = 2",
             "bandits.lists.model must have log_candidates, as its order says which 2",
         ),
+        (PIE.replace("lists]", '""]'), "bandits. must have a name of 1 to 200 charac"),
+        (PIE.replace("lists]", '"a@1.0"]'), "bandits.a@1.0 must have a name of 1 to"),
         (
             PIE + "[bandits.more]\nmodel = 'search'\npolicy = 'cascade'",
             "bandits.more.model must be a model of one bandit or rule of decisions, as "

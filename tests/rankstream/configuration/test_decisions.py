@@ -20,6 +20,11 @@ MODELS = (
     "[models.online]\nfeatures = 3\n"
     "[curves.looks]\nestimator = 'position'\n"
 )
+COMPARES = (
+    "[models.lists-of-two]\nfeatures = 10\nversions = 'trained'\nkind = 'neural'\n"
+    "hidden = [2]\nnormalisation = 'none'\n[models.lists-of-two.training]\n"
+    "loss = 'logging-policy'\ncutoff = 3\nexamination = [0.9, 0.6, 0.3]\nafter = [9]\n"
+)
 SECTION = "[decisions.lists]\n"
 BOTH = MODELS + SECTION + "general = 'general'\nlogging = 'shop'\n"
 
@@ -72,6 +77,14 @@ def test_all_that_is_known_may_be_asked_for() -> None:
             BOTH + "[decisions.more]\ngeneral = 'general'\nlogging = 'shop'",
             "decisions.more.general must be a model of one rule, as its rankers serve "
             "it; 'general' is that of 'lists' too",
+        ),
+        (
+            BOTH.replace("decisions.lists", "decisions.'shop/eu'"),
+            "decisions.shop/eu must have a name of 1 to 200 characters without @ or /",
+        ),
+        (
+            COMPARES + BOTH.replace("logging = 'shop'", "logging = 'lists-of-two'"),
+            "decisions.lists.logging must be a model that ranks for users; got 'lists-",
         ),
         (BOTH + "bound = 'any'", f"decisions.lists.bound must be one of {[*BOUNDS]}"),
         (

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 4.6, 3.4
 """Of a panel with its scale, in inches."""
 
-COLOURS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c4554d", "#787774", "#b8860b")
+COLOURS = (
+    "#0b6e99",
+    "#d9730d",
+    "#448361",
+    "#9065b0",
+    "#c4554d",
+    "#787774",
+    "#b8860b",
+    "#b0307a",
+)
 GREY, GRID = "#767676", "#8888884d"
 
 SOLID, DASHED, DOTTED = "-", "--", ":"

@@ -126,6 +126,7 @@ class _Split:
         """All of it, from wherever an earlier run ended."""
         n_there = self._n_there()
         if n_there < self._n_after:
+            await self._end_ingestion()
             for partition in range(n_there):
                 await self._catch_up(partition, n_there)
         self._widen()
@@ -139,6 +140,12 @@ class _Split:
             for partition in range(self._settings.kafka.input_partitions):
                 await self._extend(kind, partition)
 
+    async def _end_ingestion(self) -> None:
+        """End what is open of its transactions: nobody reads what comes behind them."""
+        for kind in kinds_of("ingest"):
+            for partition in range(self._settings.kafka.input_partitions):
+                await self._read(kind, partition)
+
     async def _catch_up(self, partition: int, n_partitions: int) -> None:
         """Fold what no worker has folded yet, and write the state."""
         settings = self._settings.with_kafka(partitions=n_partitions)
@@ -148,7 +155,9 @@ class _Split:
         n_folded = 0
         try:
             with TopicReader(settings) as reader:
-                for record in reader.records(EVENTS, {partition: start}):
+                # The end of a transaction may come after it was told of.
+                ends = reader.written(EVENTS)
+                for record in reader.records(EVENTS, {partition: start}, ends):
                     if committer.is_busy:
                         await committer.commit()
                     committer.fold(SourceRecord(EVENTS, *record), WITHIN)

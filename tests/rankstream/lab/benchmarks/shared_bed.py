@@ -22,6 +22,8 @@ class SharedBed(Bed):
         self._pid, properties = _java_of(kafka.bootstrap)
         self.broker = Broker(properties.parent, port)
         self.redis = Redis(folder, redis_server.port)
+        # Other tests have beds on the same broker, one after another or meanwhile.
+        self._n_namespaces = int(folder.stat().st_ino) * 1_000
 
     def broker_pid(self) -> int:
         """Process id of the Java that listens on the broker's port."""

@@ -43,10 +43,13 @@ class Bed:
     ----------
     folder
         Where everything lies.
+    is_quick
+        Whether runs are short: then workers commit often, as each run needs several.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_quick: bool = False) -> None:
         self.folder = folder
+        self._often = "commit_s = 0.1\n" if is_quick else ""
         self.broker = Broker(folder / "kafka")
         self.redis = Redis(folder / "redis")
         self._n_namespaces = 0
@@ -83,7 +86,7 @@ class Bed:
             f"input_partitions = {n_partitions}\npartitions = {n_partitions}\n"
             f'[redis]\nurl = "{self.redis.url}"\n'
             # A member with a name of its own is back without a rebalance.
-            '[delivery]\ninstance_id = "bench"\n'
+            f'[delivery]\ninstance_id = "bench"\n{self._often}'
             f"[models.model]\nfeatures = {n_features}\n"
         )
         settings = load_settings(path, {})
@@ -171,10 +174,12 @@ class Worker:
 
 
 @contextlib.contextmanager
-def running_bed(*, needs_services: bool = True) -> Iterator[Bed]:
+def running_bed(
+    *, needs_services: bool = True, is_quick: bool = False
+) -> Iterator[Bed]:
     """A bed for as long as the context lasts; without services just the folder."""
     folder = Path(tempfile.mkdtemp(prefix="rankstream-bench-"))
-    bed = Bed(folder)
+    bed = Bed(folder, is_quick=is_quick)
     try:
         if needs_services:
             bed.start()

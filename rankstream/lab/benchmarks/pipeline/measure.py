@@ -104,7 +104,8 @@ def measure(
     found = list(left_out.values())
     if not chosen:
         return found
-    with running_bed(needs_services=needs_services(chosen)) as bed:
+    needed = needs_services(chosen)
+    with running_bed(needs_services=needed, is_quick=quick) as bed:
         session = Session(bed, sizes)
         for name in chosen:
             made = MAKERS[name](session)

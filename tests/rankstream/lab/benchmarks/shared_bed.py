@@ -17,7 +17,7 @@ class SharedBed(Bed):
     def __init__(
         self, folder: Path, kafka: KafkaService, redis_server: RedisService
     ) -> None:
-        super().__init__(folder)
+        super().__init__(folder, is_quick=True)
         port = int(kafka.bootstrap.rpartition(":")[2])
         self._pid, properties = _java_of(kafka.bootstrap)
         self.broker = Broker(properties.parent, port)

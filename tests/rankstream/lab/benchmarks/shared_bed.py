@@ -1,14 +1,17 @@
 """A bed on the services of the test run, where their processes can be looked at."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
 
 from deploy.broker import Broker
+from deploy.process import ServerFailed
 from deploy.redis_server import Redis
 from rankstream.lab.benchmarks.pipeline.bed import Bed
-from tests.services import KafkaService, RedisService
+from rankstream.lab.benchmarks.pipeline.rival.build import rival_command
+from tests.services import KafkaService, RedisService, ServiceMissing, without
 
 
 class SharedBed(Bed):
@@ -40,3 +43,11 @@ def _java_of(bootstrap: str) -> tuple[int, Path]:
                 if f"PLAINTEXT://{bootstrap}" in properties.read_text():
                     return int(file.parent.name), properties
     pytest.skip("processes of a broker elsewhere cannot be looked at")
+
+
+def needs_the_rival() -> None:
+    """Skip where the rival cannot be compiled, as by hand; in CI that fails."""
+    try:
+        rival_command()
+    except ServerFailed as reason:
+        without(ServiceMissing(str(reason)), os.environ)

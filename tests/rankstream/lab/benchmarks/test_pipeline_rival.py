@@ -24,6 +24,7 @@ from rankstream.lab.benchmarks.pipeline.rival.build import rival_command
 from rankstream.operations.cli import main
 from rankstream.wire.events import ClickEvent, QueryEvent, encode_event
 from rankstream.wire.topics import CLICKS, QUERIES
+from tests.rankstream.lab.benchmarks.shared_bed import needs_the_rival
 from tests.services import KafkaService
 
 WINDOW_MS = 300_000
@@ -98,10 +99,7 @@ def test_the_rival_counts_what_the_recount_counts(
     kafka: KafkaService, tmp_path: Path
 ) -> None:
     """On a log of many queries, at edges of its windows, and counts of all sizes."""
-    try:
-        rival_command()
-    except ServerFailed as reason:
-        pytest.skip(str(reason))
+    needs_the_rival()
     bed = Bed(tmp_path)
     bed.broker = Broker(tmp_path, int(kafka.bootstrap.rpartition(":")[2]))
     settings = bed.settings(1, 2)

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from deploy.process import ServerFailed
 from rankstream.lab.benchmarks.pipeline import trickle
 from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.lab.benchmarks.pipeline.beside_rival import InputRuns, warm_part
@@ -23,11 +22,10 @@ from rankstream.lab.benchmarks.pipeline.input_log import (
 )
 from rankstream.lab.benchmarks.pipeline.logs import Part, Progress
 from rankstream.lab.benchmarks.pipeline.processes import IDLE, Processes, shares_line
-from rankstream.lab.benchmarks.pipeline.rival.build import rival_command
 from rankstream.lab.benchmarks.pipeline.trickle import Pace, trickle_figure
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.topics import QUERIES
-from tests.rankstream.lab.benchmarks.shared_bed import SharedBed
+from tests.rankstream.lab.benchmarks.shared_bed import SharedBed, needs_the_rival
 from tests.services import KafkaService, RedisService
 
 BUSY_S = 0.2
@@ -130,16 +128,7 @@ def test_a_first_third_of_a_log_does_not_count() -> None:
         warm_part(marks, 9_000, 1_801)
 
 
-@pytest.fixture(scope="module")
-def _needs_a_jdk() -> None:
-    try:
-        rival_command()
-    except ServerFailed as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.mark.broker
-@pytest.mark.usefixtures("_needs_a_jdk")
 def test_ours_and_kafka_streams_count_what_trickles(
     kafka: KafkaService,
     redis_server: RedisService,
@@ -147,6 +136,7 @@ def test_ours_and_kafka_streams_count_what_trickles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Both are told by process, with all that was sent and what they wrote."""
+    needs_the_rival()
     monkeypatch.setattr(trickle, "QUIET_S", 0.0)
     bed = SharedBed(tmp_path, kafka, redis_server)
     figure = trickle_figure(bed, Pace(1_000.0, 1, 0.2, 0.6), 1, 1)

@@ -8,6 +8,9 @@ log, so that every reader of the log sees the same time at the same place.
 from collections import deque
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rankstream.wire.events import ACTIVE, ENDED, IDLE, Frontier
 
 RECENT = 64
@@ -57,6 +60,18 @@ class PlausibleTime:
                 self._agree()
         elif len(self._recent) >= RECENT * QUORUM:
             self._agree()
+
+    def follows(self, at_ms: NDArray[np.int64]) -> bool:
+        """Whether each of these times [n] is believed at once, whenever it came."""
+        if self.largest_ms < 0:
+            return False
+        largest = np.maximum.accumulate(np.concatenate(([self.largest_ms], at_ms)))
+        return bool((at_ms <= largest[:-1] + self._step_ms).all())
+
+    def see_together(self, at_ms: NDArray[np.int64]) -> None:
+        """Take times [n] that it follows."""
+        self._recent.extend(at_ms[-RECENT:].tolist())
+        self.largest_ms = max(self.largest_ms, int(at_ms.max()))
 
     @property
     def is_uncertain(self) -> bool:
@@ -130,6 +145,48 @@ class SourceClock:
         self._seen_ms = appended_ms
         self._largest_seen_ms = max(self._largest_seen_ms, at_ms)
         self.hear(appended_ms)
+
+    def see_together(
+        self,
+        at_ms: NDArray[np.int64],
+        appended_ms: NDArray[np.int64],
+        *,
+        is_accepted: NDArray[np.bool_],
+    ) -> None:
+        """Take events in their order, as `see` does and, of refused ones, `hear`.
+
+        Parameters
+        ----------
+        at_ms, appended_ms, is_accepted : [n]
+            The time of each event, when its record was appended, and whether it was
+            accepted.
+        """
+        accepted = at_ms[is_accepted]
+        if (
+            len(accepted)
+            and self.plausible.follows(accepted)
+            and self._is_steady(appended_ms)
+        ):
+            self.plausible.see_together(accepted)
+            self._seen_ms = int(appended_ms[is_accepted][-1])
+            self._largest_seen_ms = max(self._largest_seen_ms, int(accepted.max()))
+            self.hear(int(appended_ms[0]))
+            self._appended_ms = int(appended_ms[-1])
+            if self._is_on_a_broker:  # behind the first no hold begins
+                self._held_until_ms = max(self._held_until_ms, self._appended_ms)
+            return
+        for at, appended, is_one in zip(
+            at_ms.tolist(), appended_ms.tolist(), is_accepted.tolist(), strict=True
+        ):
+            if is_one:
+                self.see(at, appended)
+            else:
+                self.hear(appended)
+
+    def _is_steady(self, appended_ms: NDArray[np.int64]) -> bool:
+        """Whether times [n] never go back, and the broker was not away in between."""
+        steps = np.diff(appended_ms)
+        return bool(((steps >= 0) & (steps <= OUTAGE_MS)).all())
 
     def hear(self, appended_ms: int) -> None:
         """Take a record, whatever it held."""

@@ -1,11 +1,19 @@
-"""The events in a record of an input topic: one, or an array of them."""
+"""The events in records of an input topic: in each one, or an array of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from rankstream.wire.bounds import LETTER_BYTES, LETTERS_FACTOR
+from rankstream.wire.bounds import LETTER_BYTES, LETTERS_FACTOR, carried_bytes
+from rankstream.wire.input_events import refusal_in
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.topics import MAX_ELEMENTS
 from streams.ingest.refusal import Refused, refuse
+from streams.stage import SourceRecord
+
+TOGETHER = 2_048
+"""Elements that are taken together, unless a record holds more."""
 
 UNREADABLE = (
     msgspec.DecodeError,
@@ -54,6 +62,54 @@ def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
             "and headers could take more: send fewer in a record, or shorter keys",
         )
     return [bytes(element) for element in elements]
+
+
+class Unpacked(NamedTuple):
+    """Elements of records, in their order.
+
+    `raws` [n] are their bytes, `records` [n] what they came in, `indexes` [n] their
+    places in it. `refused` says by number why a record as a whole is none; its element
+    has no bytes.
+    """
+
+    raws: Sequence[bytes]
+    records: Sequence[SourceRecord]
+    indexes: Sequence[int]
+    refused: dict[int, Refused]
+
+
+def unpacked(records: Sequence[SourceRecord]) -> Iterator[Unpacked]:
+    """All elements of records, about `TOGETHER` at a time."""
+    for first in range(0, len(records), TOGETHER):
+        some = records[first : first + TOGETHER]
+        raws = [record.value or b"" for record in some]
+        is_single = all([raw[:1] == b"{" for raw in raws])
+        if is_single and not any([record.headers for record in some]):
+            yield Unpacked(raws, some, [0] * len(raws), {})
+        else:
+            yield from _unpacked_each(some)
+
+
+def _unpacked_each(records: Sequence[SourceRecord]) -> Iterator[Unpacked]:
+    raws, owners, indexes, refused = [], [], [], {}
+    for record in records:
+        try:
+            words = refusal_in(record.headers)
+            if words is not None:
+                refuse(Code.NOT_ADAPTED, words)
+            carried = carried_bytes(record.key, record.headers)
+            elements = elements_of(record.value or b"", carried)
+        except Refused as refusal:
+            refused[len(raws)] = refusal
+            elements = [b""]
+        raws += elements
+        owners += [record] * len(elements)
+        indexes += range(len(elements))
+        if len(raws) >= TOGETHER:
+            yield Unpacked(raws, owners, indexes, refused)
+            raws, owners, indexes, refused = [], [], [], {}
+    if raws:
+        yield Unpacked(raws, owners, indexes, refused)
 
 
 def reason_of(error: Exception) -> str:

@@ -6,33 +6,27 @@ of what it wrote.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from rankstream.settings import Settings
-from rankstream.wire.bounds import carried_bytes
-from rankstream.wire.events import SCHEMA, Element, Frontier, encode_record
-from rankstream.wire.input_events import refusal_in
-from rankstream.wire.refusal_codes import Code
+from rankstream.wire.events import SCHEMA, Frontier, encode_record
 from rankstream.wire.routing import partition_of_route
 from rankstream.wire.schemas import check_schema
-from rankstream.wire.topics import (
-    BATCH_BYTES,
-    EVENTS,
-    QUERIES,
-    state_topic,
-)
+from rankstream.wire.topics import QUERIES, state_topic
 from streams.dead_letter import Origin, dead_letter
 from streams.event_time import SourceClock
-from streams.ingest.elements import elements_of
+from streams.ingest.batches import EventBatches
+from streams.ingest.elements import Unpacked, unpacked
 from streams.ingest.exclusion import Exclusion
+from streams.ingest.plain_events import PlainEvents
 from streams.ingest.refusal import Refused
-from streams.ingest.validation import (
-    Accepted,
-    EventValidator,
-)
+from streams.ingest.validation import Accepted, EventValidator
+from streams.native.input_events import AT_MS, END, ODD, PARTITION, SIZE, Rules
 from streams.stage import Change, Output, SourceRecord
 
 END_HEADER = ("rankstream", b"end")
@@ -45,14 +39,27 @@ to each partition. So what that costs grows with partitions, not with their squa
 LONGEST_STEP = 1 / 16
 """Of a click window: so far at most is what a partition knows behind a frontier."""
 
+WAITING_RECORDS = 2_048
+"""So many records wait at most before they are taken."""
+
+WAITING_BYTES = 1 << 20
+"""So many bytes of them, and the last record."""
+
+FEW = 4
+"""So few events are taken one after the other: a call for them costs more."""
+
 Written = tuple[int, int] | None
 """A frontier as it was last written somewhere."""
 
 _encode = msgspec.msgpack.Encoder().encode
+_number, _output = itemgetter(0), itemgetter(1)
+_appended_ms = itemgetter(3)
 
 
 class Ingest:
     """One partition of `queries` or `clicks`.
+
+    Records wait until enough of them do, or somebody asks for what came of them.
 
     Parameters
     ----------
@@ -87,39 +94,46 @@ class Ingest:
         self._step_ms = time.click_window_ms * min(
             self._n_sources / STEPS, LONGEST_STEP
         )
-        self._sequences = [0] * self._n_partitions
+        self._batches = EventBatches(self._source, self._n_partitions)
         self._written: list[Written] = [None] * self._n_partitions
-        self._batches: list[list[Element]] = [[] for _ in range(self._n_partitions)]
-        self._sizes = [0] * self._n_partitions
         self._outputs: list[Output] = []
         self._counts = {"consumed": 0, "passed": 0, "dead_letter": 0}
+        self._waiting: list[SourceRecord] = []
+        self._n_waiting_bytes = 0
+        self._ticks: list[tuple[int, int]] = []
+        rules = Rules(self._n_partitions, time.ahead_ms, settings.limits.documents)
+        self._plain = PlainEvents(topic, partition, rules)
+        # Whoever is excluded is known by what came before; segments are in attributes.
+        exclude = settings.exclude
+        self._is_of_python = topic == QUERIES and bool(
+            exclude.users or exclude.lists_per_minute or settings.ingestion.segment
+        )
 
     def fold(self, record: SourceRecord) -> None:
-        """Validate, normalise and route every event of a record."""
-        if not record.value and END_HEADER in record.headers:
+        """Take a record: validate, normalise and route every event of it."""
+        value = record.value
+        if not value and END_HEADER in record.headers:
+            self._take_waiting()
             self._clock.end()
             return
-        words = refusal_in(record.headers)
-        if words is not None:
-            self._bury(record, record.value, 0, Refused(Code.NOT_ADAPTED, words))
-            self._clock.hear(record.timestamp_ms)
-            return
-        try:
-            carried = carried_bytes(record.key, record.headers)
-            elements = elements_of(record.value or b"", carried)
-        except Refused as refusal:
-            self._bury(record, record.value, 0, refusal)
-            self._clock.hear(record.timestamp_ms)
-            return
-        for index, raw in enumerate(elements):
-            self._take(record, raw, index)
+        self._waiting.append(record)
+        self._n_waiting_bytes += len(value or b"")
+        if (
+            self._n_waiting_bytes >= WAITING_BYTES
+            or len(self._waiting) >= WAITING_RECORDS
+        ):
+            self._take_waiting()
 
     def tick(self, *, at_end_ms: int) -> None:
         """Hear whether the source is at its end: idle ones let event time pass."""
-        self._clock.tick(at_end_ms)
+        if self._waiting:
+            self._ticks.append((len(self._waiting), at_end_ms))
+        else:
+            self._clock.tick(at_end_ms)
 
     def settle(self) -> None:
-        """Nothing is pending here."""
+        """Take all records that wait."""
+        self._take_waiting()
 
     def outputs(self) -> list[Output]:
         """What was accepted, the dead letters, and the frontier where it matters.
@@ -127,30 +141,33 @@ class Ingest:
         It goes along with events, behind them. Where none go it is written once it has
         moved by a part of the click window, or is of another state.
         """
+        self._take_waiting()
         at_ms, state = frontier = self._clock.frontier()
-        told = Frontier(self._source, self._n_sources, at_ms, state)
+        told = encode_record(Frontier(self._source, self._n_sources, at_ms, state))
+        batches = self._batches
         for partition, written in enumerate(self._written):
             moved = frontier != written and (
-                bool(self._batches[partition])
+                batches.holds(partition)
                 or written is None
                 or state != written[1]
                 or at_ms - written[0] >= self._step_ms
             )
             if moved:
-                if self._sizes[partition] > BATCH_BYTES:
-                    self._flush(partition)  # one event that fills a record
+                if batches.is_beyond(partition):
+                    self._write(batches.flushed(partition))
                 self._written[partition] = frontier
-                self._batches[partition].append(told)
-            self._flush(partition)
+                batches.put(partition, told)
+            self._write(batches.flushed(partition))
         outputs, self._outputs = self._outputs, []
         return outputs
 
     def changes(self) -> Iterable[Change]:
         """The whole state, as one value."""
+        self._take_waiting()
         state = [
             SCHEMA,
             self._clock.state(),
-            self._sequences,
+            self._batches.sequences,
             self._written,
             self._counts,
         ]
@@ -172,75 +189,134 @@ class Ingest:
             if item.key == b"state" and item.value is not None:
                 check_schema(item.value, SCHEMA, "the state of ingestion", where)
                 state: Any = msgspec.msgpack.decode(item.value)
-                _, clock, self._sequences, written, self._counts, *excluded = state
+                _, clock, sequences, written, self._counts, *excluded = state
                 self._exclusion.restore(excluded[0] if excluded else [])
                 # Partitions that were added to the log since: nothing is in them yet.
-                n_new = self._n_partitions - len(self._sequences)
-                self._sequences += [0] * n_new
+                n_new = self._n_partitions - len(sequences)
+                self._batches.sequences = sequences + [0] * n_new
                 self._clock.restore(clock)
-                self._written = _written_in(written, len(self._sequences))
+                self._written = _written_in(written, self._n_partitions)
 
     def fingerprint(self) -> bytes:
         """A digest of the counts and sequence numbers."""
-        return hashlib.blake2b(
-            _encode([self._counts, self._sequences]), digest_size=16
-        ).digest()
+        self._take_waiting()
+        counted = _encode([self._counts, self._batches.sequences])
+        return hashlib.blake2b(counted, digest_size=16).digest()
 
     def counters(self) -> dict[str, int]:
         """Consumed, passed on, dead letters, and the frontier."""
+        self._take_waiting()
         return {**self._counts, "frontier_ms": self._clock.frontier()[0]}
 
-    def _take(self, record: SourceRecord, raw: bytes, index: int) -> None:
-        try:
-            if self._topic == QUERIES:
-                accepted = self._validator.query(raw, record.timestamp_ms)
+    def _take_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        ticks, self._ticks = self._ticks, []
+        self._n_waiting_bytes = 0
+        first = 0
+        for last, at_end_ms in ticks:
+            self._take(waiting[first:last])
+            self._clock.tick(at_end_ms)
+            first = last
+        self._take(waiting[first:])
+
+    def _take(self, records: Sequence[SourceRecord]) -> None:
+        for found in unpacked(records):
+            if self._is_of_python or len(found.raws) <= FEW:
+                self._take_each(found)
             else:
-                origin = Origin(self._topic, self._partition, record.offset, index)
-                accepted = self._validator.click(raw, record.timestamp_ms, origin)
-        except Refused as refusal:
-            self._bury(record, raw, index, refusal)
-            self._clock.hear(record.timestamp_ms)
-            return
-        self._accept(accepted, record.timestamp_ms)
+                self._take_together(found)
 
-    def _accept(self, accepted: Accepted, appended_ms: int) -> None:
-        self._counts["consumed"] += 1
-        self._counts["passed"] += 1
-        self._clock.see(accepted.at_ms, appended_ms)
-        partition = partition_of_route(accepted.route, self._n_partitions)
-        if self._sizes[partition] + accepted.n_bytes > BATCH_BYTES:
-            self._flush(partition)
-        self._batches[partition].append(accepted.event)
-        self._sizes[partition] += accepted.n_bytes
+    def _take_each(self, found: Unpacked) -> None:
+        """Take events one after the other: the rule that all others keep to."""
+        for number, record in enumerate(found.records):
+            try:
+                accepted = self._accepted(found, number)
+            except Refused as refusal:
+                self._count(1, 0)
+                self._outputs.append(self._letter(found, number, refusal))
+                self._clock.hear(record.timestamp_ms)
+                continue
+            self._count(1, 1)
+            self._clock.see(accepted.at_ms, record.timestamp_ms)
+            partition = partition_of_route(accepted.route, self._n_partitions)
+            element = encode_record(accepted.event)
+            self._write(self._batches.add(partition, element, accepted.n_bytes))
 
-    def _flush(self, partition: int) -> None:
-        if self._batches[partition]:
-            self._write(partition, self._batches[partition])
-            self._batches[partition] = []
-            self._sizes[partition] = 0
-
-    def _write(self, partition: int, elements: Any) -> None:
-        self._sequences[partition] += 1
-        value = encode_record(
-            [SCHEMA, self._source, self._sequences[partition], elements]
+    def _take_together(self, found: Unpacked) -> None:
+        """Take events in C, and those that are odd in between."""
+        encoded, outcomes = self._plain.write(found)
+        n = len(outcomes)
+        bounds = np.zeros((n, 2), np.int64)
+        bounds[:, 1] = outcomes[:, END]
+        bounds[1:, 0] = outcomes[:-1, END]
+        letters, elements = [], []
+        n_bytes = len(encoded)
+        for number in np.flatnonzero(outcomes[:, PARTITION] == ODD).tolist():
+            try:
+                accepted = self._accepted(found, number)
+            except Refused as refusal:
+                letters.append((number, self._letter(found, number, refusal)))
+                continue
+            element = encode_record(accepted.event)
+            elements.append(element)
+            partition = partition_of_route(accepted.route, self._n_partitions)
+            bounds[number] = n_bytes, n_bytes + len(element)
+            outcomes[number, PARTITION:] = partition, accepted.at_ms, accepted.n_bytes
+            n_bytes += len(element)
+        if elements:
+            odd = np.frombuffer(b"".join(elements), np.uint8)
+            encoded = np.concatenate((encoded, odd))
+        partitions = outcomes[:, PARTITION]
+        full = self._batches.add_together(
+            encoded, bounds, partitions, outcomes[:, SIZE]
         )
-        self._outputs.append(Output(EVENTS, partition, None, value))
+        self._outputs += map(_output, sorted(letters + full, key=_number))
+        self._count(n, n - len(letters))
+        appended_ms = np.fromiter(map(_appended_ms, found.records), np.int64, n)
+        self._clock.see_together(
+            outcomes[:, AT_MS], appended_ms, is_accepted=partitions >= 0
+        )
 
-    def _bury(
-        self, record: SourceRecord, raw: bytes | None, index: int, refusal: Refused
-    ) -> None:
-        self._counts["consumed"] += 1
-        self._counts["dead_letter"] += 1
-        place = Origin(self._topic, self._partition, record.offset, index)
+    def _accepted(self, found: Unpacked, number: int) -> Accepted:
+        """An event, as Python takes it.
+
+        Raises
+        ------
+        Refused
+            Where it is none, or the whole record is refused.
+        """
+        if number in found.refused:
+            raise found.refused[number]
+        record, raw = found.records[number], found.raws[number]
+        if self._topic == QUERIES:
+            return self._validator.query(raw, record.timestamp_ms)
+        origin = self._place(found, number)
+        return self._validator.click(raw, record.timestamp_ms, origin)
+
+    def _place(self, found: Unpacked, number: int) -> Origin:
+        offset = found.records[number].offset
+        return Origin(self._topic, self._partition, offset, found.indexes[number])
+
+    def _count(self, n: int, n_passed: int) -> None:
+        self._counts["consumed"] += n
+        self._counts["passed"] += n_passed
+        self._counts["dead_letter"] += n - n_passed
+
+    def _write(self, full: Output | None) -> None:
+        if full is not None:
+            self._outputs.append(full)
+
+    def _letter(self, found: Unpacked, number: int, refusal: Refused) -> Output:
+        record = found.records[number]
+        raw = record.value if number in found.refused else found.raws[number]
         reason = {
             "stage": refusal.code.stage,
             "code": refusal.code,
             "exception.message": str(refusal),
             "timestamp": str(record.timestamp_ms),
         }
-        self._outputs.append(
-            dead_letter(place, raw, reason, record.key, record.headers)
-        )
+        place = self._place(found, number)
+        return dead_letter(place, raw, reason, record.key, record.headers)
 
 
 def _written_in(state: Any, n_partitions: int) -> list[Written]:

@@ -106,4 +106,98 @@
 
 #define N_CLICK_MARK_FIELDS 3
 
+/* Fields of input events, and what policies are called in them. */
+
+#define QUERY_EVENT_SCHEMA 0
+#define QUERY_EVENT_IMPRESSION_ID 1
+#define QUERY_EVENT_QUERY_ID 2
+#define QUERY_EVENT_AT_MS 3
+#define QUERY_EVENT_MODEL 4
+#define QUERY_EVENT_VERSION 5
+#define QUERY_EVENT_INTERVENTION 6
+#define QUERY_EVENT_SEED 7
+#define QUERY_EVENT_POLICY 8
+#define QUERY_EVENT_SHOWN 9
+#define QUERY_EVENT_CANDIDATES 10
+#define QUERY_EVENT_SCORES 11
+#define QUERY_EVENT_EXPOSURES 12
+#define QUERY_EVENT_FEATURES 13
+#define QUERY_EVENT_EXPERIMENT 14
+#define QUERY_EVENT_RANKINGS 15
+#define QUERY_EVENT_ASSIGNMENTS 16
+#define QUERY_EVENT_RANKS 17
+#define QUERY_EVENT_CANDIDATE_FEATURES 18
+#define QUERY_EVENT_USER 19
+#define QUERY_EVENT_SESSION 20
+#define QUERY_EVENT_ATTRIBUTES 21
+#define QUERY_EVENT_FEATURES_HASH 22
+#define QUERY_EVENT_CANARY 23
+#define N_QUERY_EVENT_FIELDS 24
+#define QUERY_EVENT_FIELDS(X) \
+    X(QUERY_EVENT_SCHEMA, "schema") \
+    X(QUERY_EVENT_IMPRESSION_ID, "impression_id") \
+    X(QUERY_EVENT_QUERY_ID, "query_id") \
+    X(QUERY_EVENT_AT_MS, "at_ms") \
+    X(QUERY_EVENT_MODEL, "model") \
+    X(QUERY_EVENT_VERSION, "version") \
+    X(QUERY_EVENT_INTERVENTION, "intervention") \
+    X(QUERY_EVENT_SEED, "seed") \
+    X(QUERY_EVENT_POLICY, "policy") \
+    X(QUERY_EVENT_SHOWN, "shown") \
+    X(QUERY_EVENT_CANDIDATES, "candidates") \
+    X(QUERY_EVENT_SCORES, "scores") \
+    X(QUERY_EVENT_EXPOSURES, "exposures") \
+    X(QUERY_EVENT_FEATURES, "features") \
+    X(QUERY_EVENT_EXPERIMENT, "experiment") \
+    X(QUERY_EVENT_RANKINGS, "rankings") \
+    X(QUERY_EVENT_ASSIGNMENTS, "assignments") \
+    X(QUERY_EVENT_RANKS, "ranks") \
+    X(QUERY_EVENT_CANDIDATE_FEATURES, "candidate_features") \
+    X(QUERY_EVENT_USER, "user") \
+    X(QUERY_EVENT_SESSION, "session") \
+    X(QUERY_EVENT_ATTRIBUTES, "attributes") \
+    X(QUERY_EVENT_FEATURES_HASH, "features_hash") \
+    X(QUERY_EVENT_CANARY, "canary")
+
+#define CLICK_EVENT_SCHEMA 0
+#define CLICK_EVENT_IMPRESSION_ID 1
+#define CLICK_EVENT_AT_MS 2
+#define CLICK_EVENT_QUERY_ID 3
+#define CLICK_EVENT_ITEM_ID 4
+#define CLICK_EVENT_POSITION 5
+#define CLICK_EVENT_ACTION 6
+#define CLICK_EVENT_EVENT_ID 7
+#define N_CLICK_EVENT_FIELDS 8
+#define CLICK_EVENT_FIELDS(X) \
+    X(CLICK_EVENT_SCHEMA, "schema") \
+    X(CLICK_EVENT_IMPRESSION_ID, "impression_id") \
+    X(CLICK_EVENT_AT_MS, "at_ms") \
+    X(CLICK_EVENT_QUERY_ID, "query_id") \
+    X(CLICK_EVENT_ITEM_ID, "item_id") \
+    X(CLICK_EVENT_POSITION, "position") \
+    X(CLICK_EVENT_ACTION, "action") \
+    X(CLICK_EVENT_EVENT_ID, "event_id")
+
+#define POLICY_NAMES(X) \
+    X(POLICY_UNKNOWN, "unknown") \
+    X(POLICY_PLACKETT_LUCE, "plackett-luce") \
+    X(POLICY_DETERMINISTIC, "deterministic") \
+    X(POLICY_TAIL_SHUFFLE, "tail-shuffle") \
+    X(POLICY_LOGGED, "logged") \
+    X(POLICY_MULTILEAVE, "multileave")
+
+/* Bounds of what ingestion takes. */
+
+#define EVENT_SCHEMA INT64_C(1)
+#define MAX_ID_CHARACTERS INT64_C(256)
+#define MAX_CANARY_CHARACTERS INT64_C(276)
+#define MAX_QUERY_CHARACTERS INT64_C(4096)
+#define MAX_SHOWN INT64_C(1000)
+#define MAX_CLICK_BYTES INT64_C(65536)
+#define MAX_EVENT_BYTES INT64_C(8388608)
+#define LAST_MS INT64_C(253402300799999)
+#define LEAST_SECONDS INT64_C(100000000)
+#define LEAST_MS INT64_C(100000000000)
+#define LEAST_US INT64_C(100000000000000)
+
 #endif

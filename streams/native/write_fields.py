@@ -8,13 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from rankstream.wire import events
+from rankstream.wire import bounds, events, topics, units_of_time
 from rankstream.wire.events import (
     Click,
+    ClickEvent,
     ClickMark,
     Frontier,
     Impression,
     Interaction,
+    QueryEvent,
 )
 
 HEADER = Path(__file__).with_name("fields.h")
@@ -31,6 +33,25 @@ _NAMES: dict[type[msgspec.Struct], str] = {
     Frontier: "FRONTIER",
 }
 """Elements, in the order of their tags."""
+_INPUTS: dict[type[msgspec.Struct], str] = {
+    QueryEvent: "QUERY_EVENT",
+    ClickEvent: "CLICK_EVENT",
+}
+"""Input events: maps, as Python hands them over."""
+_BOUNDS = {
+    "EVENT_SCHEMA": events.SCHEMA,
+    "MAX_ID_CHARACTERS": bounds.MAX_ID_CHARACTERS,
+    "MAX_CANARY_CHARACTERS": bounds.MAX_CANARY_CHARACTERS,
+    "MAX_QUERY_CHARACTERS": bounds.MAX_QUERY_CHARACTERS,
+    "MAX_SHOWN": bounds.MAX_SHOWN,
+    "MAX_CLICK_BYTES": bounds.MAX_CLICK_BYTES,
+    "MAX_EVENT_BYTES": topics.MAX_EVENT_BYTES,
+    "LAST_MS": bounds.LAST_MS,
+    "LEAST_SECONDS": units_of_time.LEAST_SECONDS,
+    "LEAST_MS": units_of_time.LEAST_MS,
+    "LEAST_US": units_of_time.LEAST_US,
+}
+"""Of what ingestion takes."""
 _IDENTITIES = ("identity", "impression")
 _KINDS = {int: NUMBER, str: SPAN, bytes: SPAN}
 
@@ -66,6 +87,25 @@ def _fields(struct: type[msgspec.Struct]) -> str:
     )
 
 
+def _words(name: str, numbers: Sequence[str], words: Sequence[str]) -> str:
+    """A table of what each number is called."""
+    each = [
+        f'    X({number}, "{word}")' for number, word in zip(numbers, words, strict=True)
+    ]
+    return " \\\n".join([f"#define {name}(X)", *each])
+
+
+def _input(struct: type[msgspec.Struct]) -> str:
+    name, fields = _INPUTS[struct], struct.__struct_fields__
+    numbers = [f"{name}_{field.upper()}" for field in fields]
+    return "\n".join(
+        [
+            _numbers([*numbers, f"N_{name}_FIELDS"]),
+            _words(f"{name}_FIELDS", numbers, fields),
+        ]
+    )
+
+
 def header() -> str:
     """The text of `fields.h`."""
     for number, struct in enumerate(_NAMES, 1):
@@ -90,6 +130,13 @@ def header() -> str:
         *(_fields(struct) for struct in _NAMES),
         f"#define N_INTERACTION_FIELDS {len(Interaction.__struct_fields__)}",
         f"#define N_CLICK_MARK_FIELDS {len(ClickMark.__struct_fields__)}",
+        "/* Fields of input events, and what policies are called in them. */",
+        *(_input(struct) for struct in _INPUTS),
+        _words("POLICY_NAMES", policies, events.POLICIES),
+        "/* Bounds of what ingestion takes. */",
+        "\n".join(
+            f"#define {name} INT64_C({bound})" for name, bound in _BOUNDS.items()
+        ),
         "#endif",
     ]
     return "\n\n".join(parts) + "\n"

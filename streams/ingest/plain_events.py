@@ -1,0 +1,100 @@
+"""Events that are plain, as elements of `events`: decoded here, the rest is in C.
+
+Whether bytes are an event, msgspec alone decides, by the structs of
+`rankstream.wire.events`. What is not plain, `streams.ingest.validation` takes.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rankstream.wire.events import ClickEvent, QueryEvent
+from rankstream.wire.topics import QUERIES
+from streams.ingest.elements import UNREADABLE, Unpacked
+from streams.native.input_events import (
+    Clicked,
+    Int64,
+    Rules,
+    Written,
+    write_clicks,
+    write_queries,
+)
+
+AT_ONCE = 128
+"""Events that are decoded before they are handed on; no collector of garbage sees
+so few."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_appended_ms, _offset = itemgetter(3), itemgetter(2)
+
+
+class _Query(
+    QueryEvent,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
+    """The same event; what it does not say takes no room."""
+
+
+class _Click(
+    ClickEvent,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
+    """The same event; what it does not say takes no room."""
+
+
+class PlainEvents:
+    """Of one partition of an input topic."""
+
+    def __init__(self, topic: str, partition: int, rules: Rules) -> None:
+        self._is_of_queries = topic == QUERIES
+        struct = _Query if self._is_of_queries else _Click
+        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(struct).decode
+        self._rules = rules
+        # An array of four, of which offset and place in the record are still to come.
+        self._origin = b"\x94" + _encode(topic) + _encode(partition)
+
+    def write(self, found: Unpacked) -> Written:
+        """The elements of those that are plain; all others are odd."""
+        bridge = self._bridged(found.raws)
+        n = len(found.raws)
+        appended_ms = np.fromiter(map(_appended_ms, found.records), np.int64, n)
+        if self._is_of_queries:
+            return write_queries(bridge, appended_ms, self._rules)
+        clicked = Clicked(b"".join(found.raws), _places(found), self._origin)
+        return write_clicks(bridge, appended_ms, self._rules, clicked)
+
+    def _bridged(self, raws: Sequence[bytes]) -> bytes:
+        parts = []
+        for first in range(0, len(raws), AT_ONCE):
+            some = raws[first : first + AT_ONCE]
+            try:
+                parts.append(_encode(list(map(self._decode, some))))
+            except UNREADABLE:
+                parts += [self._bridged_alone(raw) for raw in some]
+        return b"".join(parts)
+
+    def _bridged_alone(self, raw: bytes) -> bytes:
+        try:
+            return _encode([self._decode(raw)])
+        except UNREADABLE:
+            return _encode([None])
+
+
+def _places(found: Unpacked) -> Int64:
+    n = len(found.raws)
+    places = np.empty((n, 3), np.int64)
+    np.cumsum(np.fromiter(map(len, found.raws), np.int64, n), out=places[:, 0])
+    places[:, 1] = np.fromiter(map(_offset, found.records), np.int64, n)
+    places[:, 2] = found.indexes
+    return places

@@ -66,7 +66,7 @@ class PlainEvents:
 
     def write(self, found: Unpacked) -> Written:
         """The elements of those that are plain; all others are odd."""
-        bridge = self._bridged(found.raws)
+        bridge = self.bridged(found.raws)
         n = len(found.raws)
         appended_ms = np.fromiter(map(_appended_ms, found.records), np.int64, n)
         if self._is_of_queries:
@@ -74,7 +74,8 @@ class PlainEvents:
         clicked = Clicked(b"".join(found.raws), _places(found), self._origin)
         return write_clicks(bridge, appended_ms, self._rules, clicked)
 
-    def _bridged(self, raws: Sequence[bytes]) -> bytes:
+    def bridged(self, raws: Sequence[bytes]) -> bytes:
+        """Events as C takes them, nil for what is none."""
         parts = []
         for first in range(0, len(raws), AT_ONCE):
             some = raws[first : first + AT_ONCE]

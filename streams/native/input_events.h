@@ -79,7 +79,8 @@ int64_t characters_of(struct span text);
 /* Whether it has at most so many. */
 bool is_within(struct span text, int64_t most);
 
-/* A whole number of 63 bits or less and a sign, and whether it is one. */
+/* A whole number, and whether it is one; those beyond 2^63 come as negative ones, which
+ * none of ours may be. */
 bool number_of(struct span value, int64_t *number);
 
 /* Whether `at_ms` may be that of an event that was appended then. */

@@ -25,10 +25,7 @@ bool is_within(struct span text, int64_t most) {
 }
 
 bool number_of(struct span value, int64_t *number) {
-    if (value.n < 1 || msgpack_number(value.bytes, 0, value.n, number) < 0)
-        return false;
-    /* Beyond 2^63 it would be read as a negative one. */
-    return value.bytes[0] != 0xCF || *number >= 0;
+    return value.n > 0 && msgpack_number(value.bytes, 0, value.n, number) > 0;
 }
 
 static bool is_between(int64_t number, int64_t first, int64_t end) {

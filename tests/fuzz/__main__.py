@@ -14,6 +14,7 @@ from tests.fuzz.fuzzing import (
     driver,
     fuzz_side_by_side,
     real_records,
+    records_of_inputs,
     records_of_scopes,
     sanitizer,
     write_corpus,
@@ -37,7 +38,11 @@ def main() -> int:
             return 1
         program = driver(by, folder)
         done = []
-        for kind, records in (("log", real_records()), ("scopes", records_of_scopes())):
+        for kind, records in (
+            ("log", real_records()),
+            ("scopes", records_of_scopes()),
+            ("inputs", records_of_inputs()),
+        ):
             corpus = write_corpus(records, folder / kind)
             done += fuzz_side_by_side(program, corpus, options.records, options.seed)
     took_s = time.monotonic() - started_s

@@ -34,6 +34,12 @@ enum use {
     SCOPES,
     SCOPE_ENDS,
     SCOPE_PLACES,
+    INPUT_TIMES,
+    INPUT_PLACES,
+    INPUT_RAWS,
+    INPUT_ORIGIN,
+    INPUT_ELEMENTS,
+    INPUT_OUTCOMES,
     SCOPE_TABLES, /* the first of thirteen */
     N_USES = SCOPE_TABLES + 13
 };
@@ -74,6 +80,10 @@ int take_into_join(const uint8_t *data, int64_t end);
 
 /* A record of a scope that may be broken: whether its tables were filled. */
 int take_into_tables(const uint8_t *data, int64_t end);
+
+/* Input events that may be broken: whether all of them were read. */
+int take_queries(const uint8_t *data, int64_t end);
+int take_clicks(const uint8_t *data, int64_t end);
 
 /* Lets go of the scope whose pieces come next. */
 void end_of_tables(void);

@@ -29,6 +29,8 @@ from rankstream.wire.events import (
     Impression,
     encode_record,
 )
+from rankstream.wire.topics import CLICKS, QUERIES
+from streams.ingest.plain_events import PlainEvents
 from streams.native.compiler import (
     COMPILERS,
     FOLDER,
@@ -36,12 +38,14 @@ from streams.native.compiler import (
     compiler_on_path,
     source_files,
 )
+from streams.native.input_events import Rules
 from tests.models.counts.scope_values import ScopeValue
 from tests.services import ServiceMissing
+from tests.streams.ingest.drawn_events import NOW_MS, DrawnEvents
 
 DRIVER = tuple(
     Path(__file__).with_name(name)
-    for name in ("mutations.c", "joined.c", "taken.c", "tables.c")
+    for name in ("mutations.c", "joined.c", "taken.c", "tables.c", "inputs.c")
 )
 METHODS = (("pairwise-preference", 5), ("team-draft", 3))
 """Of the two epochs of the experiment `boost` in `taken.c`, and how many rankers."""
@@ -107,6 +111,17 @@ def records_of_scopes(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes
         yield value.head()
         yield from value.piece_values().values()
         yield from value.list_values().values()
+
+
+def records_of_inputs(n_arrays: int = 200, seed: int = 1) -> Iterator[bytes]:
+    """Query and click events as ingestion hands them to the core, a few in an array."""
+    events = DrawnEvents(seed, rare=0.01)
+    rules = Rules(4, 300_000, 1_000)
+    for topic, draw in ((QUERIES, events.query), (CLICKS, events.click)):
+        stage = PlainEvents(topic, 1, rules)
+        for _ in range(n_arrays):
+            n = events.below(20)
+            yield stage.bridged([events.packed(draw(NOW_MS)) for _ in range(n)])
 
 
 def _varied(

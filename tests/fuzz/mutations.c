@@ -115,6 +115,8 @@ static const struct {
     {"find_fields", find_fields},
     {"join", take_into_join},
     {"scope_tables", take_into_tables},
+    {"ingest_queries", take_queries},
+    {"ingest_clicks", take_clicks},
 };
 #define N_ENTRY_POINTS (sizeof ENTRY_POINTS / sizeof ENTRY_POINTS[0])
 

@@ -13,6 +13,7 @@ from tests.fuzz.fuzzing import (
     driver,
     fuzz,
     real_records,
+    records_of_inputs,
     records_of_scopes,
     sanitizer,
     write_corpus,
@@ -24,6 +25,9 @@ N_RECORDS = 20_000
 
 N_SOUND = 50_000
 """In which none may be found; `make long` tries a million."""
+
+
+OF_INPUTS = ("input_vectors.c", "input_events.c")
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +52,12 @@ def scopes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Input events."""
+    return write_corpus(records_of_inputs(), tmp_path_factory.mktemp("inputs") / "all")
+
+
+@pytest.fixture(scope="module")
 def sound(by: Sanitizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The driver with the core as it is."""
     return driver(by, tmp_path_factory.mktemp("sound"))
@@ -57,8 +67,8 @@ def test_nothing_is_found(sound: Path, corpus: Path) -> None:
     """And many records are taken: mutation does not spoil all of them."""
     done = fuzz(sound, corpus, N_SOUND, seed=2)
     assert done.returncode == 0, done.stderr
-    located, _, joined, tabled = taken(done.stdout)
-    assert tabled == 0
+    located, _, joined, *others = taken(done.stdout)
+    assert others == [0, 0, 0]
     assert N_SOUND / 10 < located < N_SOUND
     # But for those that no join goes on after.
     assert 0.9 * located < joined <= located
@@ -91,9 +101,9 @@ def test_nothing_is_found(sound: Path, corpus: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def corpora(corpus: Path, scopes: Path) -> dict[bool, Path]:
-    """Both, by whether they are of scopes."""
-    return {False: corpus, True: scopes}
+def corpora(corpus: Path, scopes: Path, inputs: Path) -> dict[str, Path]:
+    """All three, by what they are of."""
+    return {"log": corpus, "scopes": scopes, "inputs": inputs}
 
 
 def taken(said: str) -> list[int]:
@@ -105,8 +115,17 @@ def test_nothing_is_found_in_tables(sound: Path, scopes: Path) -> None:
     """Of scopes' records: many are taken, and many are not."""
     done = fuzz(sound, scopes, N_SOUND, seed=2)
     assert done.returncode == 0, done.stderr
-    *_, tabled = taken(done.stdout)
+    *_, tabled, _, _ = taken(done.stdout)
     assert N_SOUND / 10 < tabled < 0.9 * N_SOUND
+
+
+def test_nothing_is_found_in_input_events(sound: Path, inputs: Path) -> None:
+    """Of either kind many are taken, and many are not."""
+    done = fuzz(sound, inputs, N_SOUND, seed=2)
+    assert done.returncode == 0, done.stderr
+    *_, queries, clicks = taken(done.stdout)
+    assert N_SOUND / 10 < queries < 0.9 * N_SOUND
+    assert N_SOUND / 10 < clicks < 0.9 * N_SOUND
 
 
 def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
@@ -124,6 +143,9 @@ def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> 
         ("closing.c", "MOST_HEAD_BYTES = 8", "MOST_HEAD_BYTES = 1"),
         ("comparing.c", "row >= list->n_items || ", ""),
         ("scope_tables.c", "next_below(&pass->from, n_pairs)", "positive(pass)"),
+        ("input_vectors.c", "n > (value.n - list.at) / 9", "n > value.n - list.at"),
+        ("input_events.c", "raw_end > n_raw_bytes ||", ""),
+        ("input_events.c", "ELEMENT_OVERHEAD) / ELEMENT_FACTOR", "0) / ELEMENT_FACTOR"),
     ],
 )
 def test_faults_of_the_core_are_found(
@@ -131,14 +153,16 @@ def test_faults_of_the_core_are_found(
     written: str,
     instead: str,
     by: Sanitizer,
-    corpora: dict[bool, Path],
+    corpora: dict[str, Path],
     tmp_path: Path,
 ) -> None:
     """A queue that loses rows, too little room for what closes, rows without end.
 
-    And pairs of clicks of places that are not there.
+    And pairs of clicks of places that are not there, numbers of lists that are too
+    short, raw bytes that nobody gave, and events without room.
     """
     of_scopes = file == "scope_tables.c"
+    kind = "scopes" if of_scopes else "inputs" if file in OF_INPUTS else "log"
     sources = tmp_path / "native"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns(".*", "libfold*"))
     text = (sources / file).read_text()
@@ -147,6 +171,6 @@ def test_faults_of_the_core_are_found(
     program = driver(by, tmp_path, sources=sources)
     # One seed may never draw what shows the fault.
     assert any(
-        fuzz(program, corpora[of_scopes], N_RECORDS, seed=seed).returncode
+        fuzz(program, corpora[kind], N_RECORDS, seed=seed).returncode
         for seed in range(2, 10)
     )

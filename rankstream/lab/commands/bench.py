@@ -30,6 +30,7 @@ BENCHMARKS = {
     "decisions": "statistics of many queries as evidence, and their decisions",
     "training": "rankers from sums of clicks, against numpy query by query; losses",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",
+    "ingestion": "JSON events into the canonical log, in process; times decoding alone",
     "interventions": "a ranker that learns from its own lists, against naive clicks",
     "pipeline": "events through the pipeline, against Kafka Streams and bare Faust",
 }
@@ -64,6 +65,7 @@ ON_ONE_CORE = {
     "learners",
     "pdgd",
     "evaluation",
+    "ingestion",
     "curves",
     "statistics",
     "logging-policy",

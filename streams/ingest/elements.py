@@ -1,6 +1,7 @@
 """The events in records of an input topic: in each one, or an array of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ UNREADABLE = (
 )
 """What a decoder raises on bytes that are no JSON."""
 
+_headers = attrgetter("headers")
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -72,44 +74,51 @@ class Unpacked(NamedTuple):
     has no bytes.
     """
 
-    raws: Sequence[bytes]
-    records: Sequence[SourceRecord]
-    indexes: Sequence[int]
+    raws: list[bytes]
+    records: list[SourceRecord]
+    indexes: list[int]
     refused: dict[int, Refused]
 
 
-def unpacked(records: Sequence[SourceRecord]) -> Iterator[Unpacked]:
+def unpacked(records: list[SourceRecord]) -> Iterator[Unpacked]:
     """All elements of records, about `TOGETHER` at a time."""
     for first in range(0, len(records), TOGETHER):
         some = records[first : first + TOGETHER]
         raws = [record.value or b"" for record in some]
-        is_single = all([raw[:1] == b"{" for raw in raws])
-        if is_single and not any([record.headers for record in some]):
+        is_single = {raw[:1] for raw in raws} == {b"{"}
+        if is_single and not any(map(_headers, some)):
             yield Unpacked(raws, some, [0] * len(raws), {})
         else:
             yield from _unpacked_each(some)
 
 
-def _unpacked_each(records: Sequence[SourceRecord]) -> Iterator[Unpacked]:
-    raws, owners, indexes, refused = [], [], [], {}
+def _unpacked_each(records: list[SourceRecord]) -> Iterator[Unpacked]:
+    found = Unpacked([], [], [], {})
     for record in records:
+        number = len(found.raws)
         try:
-            words = refusal_in(record.headers)
-            if words is not None:
-                refuse(Code.NOT_ADAPTED, words)
-            carried = carried_bytes(record.key, record.headers)
-            elements = elements_of(record.value or b"", carried)
+            elements = _elements_in(record)
         except Refused as refusal:
-            refused[len(raws)] = refusal
+            found.refused[number] = refusal
             elements = [b""]
-        raws += elements
-        owners += [record] * len(elements)
-        indexes += range(len(elements))
-        if len(raws) >= TOGETHER:
-            yield Unpacked(raws, owners, indexes, refused)
-            raws, owners, indexes, refused = [], [], [], {}
-    if raws:
-        yield Unpacked(raws, owners, indexes, refused)
+        found.raws.extend(elements)
+        found.records.extend([record] * len(elements))
+        found.indexes.extend(range(len(elements)))
+        if len(found.raws) >= TOGETHER:
+            yield found
+            found = Unpacked([], [], [], {})
+    if found.raws:
+        yield found
+
+
+def _elements_in(record: SourceRecord) -> list[bytes]:
+    words = refusal_in(record.headers)
+    if words is not None:
+        refuse(Code.NOT_ADAPTED, words)
+    value = record.value or b""
+    if value[:1] == b"{":
+        return [value]
+    return elements_of(value, carried_bytes(record.key, record.headers))
 
 
 def reason_of(error: Exception) -> str:

@@ -6,7 +6,7 @@ of what it wrote.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any
 
@@ -45,7 +45,7 @@ WAITING_RECORDS = 2_048
 WAITING_BYTES = 1 << 20
 """So many bytes of them, and the last record."""
 
-FEW = 4
+FEW = 8
 """So few events are taken one after the other: a call for them costs more."""
 
 Written = tuple[int, int] | None
@@ -219,7 +219,7 @@ class Ingest:
             first = last
         self._take(waiting[first:])
 
-    def _take(self, records: Sequence[SourceRecord]) -> None:
+    def _take(self, records: list[SourceRecord]) -> None:
         for found in unpacked(records):
             if self._is_of_python or len(found.raws) <= FEW:
                 self._take_each(found)

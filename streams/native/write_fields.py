@@ -90,7 +90,8 @@ def _fields(struct: type[msgspec.Struct]) -> str:
 def _words(name: str, numbers: Sequence[str], words: Sequence[str]) -> str:
     """A table of what each number is called."""
     each = [
-        f'    X({number}, "{word}")' for number, word in zip(numbers, words, strict=True)
+        f'    X({number}, "{word}")'
+        for number, word in zip(numbers, words, strict=True)
     ]
     return " \\\n".join([f"#define {name}(X)", *each])
 

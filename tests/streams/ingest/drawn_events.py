@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,11 @@ LONG_IDS = ["x" * MAX_ID_CHARACTERS, "x" * (MAX_ID_CHARACTERS + 1)]
 WIDE_IDS = ["ä" * MAX_ID_CHARACTERS, "\U0001f600" * (MAX_ID_CHARACTERS + 1)]
 RARE_IDS = [*LONG_IDS, *WIDE_IDS, "", "\x00", "a~b", "\u202e"]
 
+ASCII = "".join(map(chr, range(128)))
+
 QUERIES_SAID = [
-    "Red  Shoes", " a\tb\n", "\x1fq\x1c x", "x", "@[`{", "a" * 31, "b" * 32, "c" * 300,
+    ASCII, ASCII[::-1], "Red  Shoes", " a\tb\n", "\x1fq\x1c x", "x", "@[`{", "a" * 31,
+    "b" * 32, "c" * 300,
 ]  # fmt: skip
 RARE_QUERIES = [
     "", " \t\x1e", "Straße", "caf\u0065\u0301", "a\u00a0b", "\u3000", "İ",
@@ -43,8 +47,6 @@ RARE_FLOATS = [3.4028235677973366e38, 3.5e38, -1e39, 1e300]
 
 LEVELS = 20
 """Attributes nest by so many levels at most."""
-
-Pick = Callable[..., Any]
 
 
 class DrawnEvents:
@@ -90,9 +92,7 @@ class DrawnEvents:
         ids = ["m", "model", ""]
         self._maybe(event, "model", lambda: self.pick(ids, RARE_IDS))
         self._maybe(event, "intervention", lambda: self.pick([*ids, None], RARE_IDS))
-        self._maybe(
-            event, "version", lambda: self.pick([0, 1, 200, 2**40], RARE_SEEDS)
-        )
+        self._maybe(event, "version", lambda: self.pick([0, 1, 200, 2**40], RARE_SEEDS))
         self._maybe(
             event, "seed", lambda: self.pick([0, 7, 255, 2**40, -5], RARE_SEEDS)
         )
@@ -110,7 +110,7 @@ class DrawnEvents:
         }
         positions = [0, -1, 2**31, 2**63, 2**64, 1_001]
         if self.rng.random() < 0.7:
-            event["position"] = self.pick([1, 2, 127, 128, 300, 1_000], positions)
+            event["position"] = self.pick([1, 2, 18, 19, 20, 128, 1_000], positions)
         if self.rng.random() < 0.5:
             event["item_id"] = self.pick(["d1", "dä", "x" * 40], [*RARE_IDS, None])
         self._maybe(
@@ -165,7 +165,7 @@ class DrawnEvents:
 
     def _items(self) -> tuple[list[str] | None, list[str], int]:
         """Candidates in any order, what is shown of them, and how many that is."""
-        n = self.pick([1, 2, 5, 10, 20], [15, 16, 17, 40, 300, 1_001])
+        n = self.pick([1, 2, 5, 10, 19, 20], [15, 16, 17, 40, 300, 1_001])
         stem = self.pick(["d", "item-0000", "é"])
         names = [f"{stem}{number}" for number in range(n)]
         if self.rng.random() < self._rare:
@@ -224,7 +224,7 @@ class DrawnEvents:
         experiment = {"id": "x", "epoch": self.pick([1, 0, 2**31]), "method": "ab"}
         ranks = np.arange(1, k + 1, dtype="<u2").tobytes()
         matrix = self._vector(np.ones(len(event.get("candidates") or event["shown"])))
-        for name, value in {
+        seldom = {
             "attributes": {"country": "NL", "n": nested},
             "canary": self.pick(["m/1", "", "ü", *long]),
             "experiment": experiment,
@@ -233,6 +233,6 @@ class DrawnEvents:
             "ranks": base64.b64encode(ranks).decode(),
             "candidate_features": matrix,
             "features_hash": self.pick(["0123456789abcdef", "xyz"]),
-        }.items():
-            if self.rng.random() < self._rare:
-                event[name] = value
+        }
+        for name, value in seldom.items():
+            self._maybe(event, name, partial(self.pick, [value]), self._rare)

@@ -8,20 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream.settings import Settings
-from rankstream.wire.events import (
-    DETERMINISTIC,
-    LOGGED,
-    PLACKETT_LUCE,
-    encode_event,
-)
+from rankstream.settings import LimitSettings, Settings
+from rankstream.wire.bounds import LAST_MS
+from rankstream.wire.events import encode_event
 from rankstream.wire.input_events import refused_header
-from rankstream.wire.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
+from rankstream.wire.units_of_time import LEAST_MS, LEAST_SECONDS, LEAST_US
+from streams.event_time import SourceClock
 from streams.ingest.elements import unpacked
 from streams.ingest.ingest import END_HEADER, Ingest
 from streams.ingest.plain_events import PlainEvents
 from streams.native.input_events import PARTITION, Rules, blake2b, gather, write_queries
-from streams.stage import SourceRecord
+from streams.stage import Output, SourceRecord
 from tests.fuzz.guided import stored_corpus
 from tests.hostile import hostile_records, strange_but_good
 from tests.session.cases import n_cases
@@ -31,9 +29,11 @@ from tests.streams.ingest.plain_ingest import PlainIngest
 TOPICS = (QUERIES, CLICKS)
 
 SETTINGS = {
-    "default": Settings(),
-    "one partition": Settings().with_kafka(partitions=1),
+    0.0: Settings().with_kafka(partitions=1),
+    0.002: Settings(limits=LimitSettings(documents=19)),
+    0.02: Settings(),
 }
+"""By how rare it is that something breaks a rule."""
 
 
 class Both:
@@ -54,12 +54,14 @@ class Both:
         self.stage.tick(at_end_ms=at_end_ms)
         self.plain.tick(at_end_ms=at_end_ms)
 
-    def check(self) -> None:
-        """All that may be seen of either is the same."""
-        assert self.stage.outputs() == self.plain.outputs()
+    def check(self) -> list[Output]:
+        """All that may be seen of either is the same; what they wrote."""
+        outputs = self.stage.outputs()
+        assert outputs == self.plain.outputs()
         assert self.stage.counters() == self.plain.counters()
         assert self.stage.fingerprint() == self.plain.fingerprint()
         assert list(self.stage.changes()) == self.plain.changes()
+        return outputs
 
 
 def drawn_records(
@@ -86,22 +88,62 @@ def drawn_records(
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-@pytest.mark.parametrize("rare", [0.0, 0.002, 0.02])
+@pytest.mark.parametrize("rare", SETTINGS)
 def test_it_writes_what_the_rules_write(topic: str, rare: float) -> None:
     """To the bit: records, dead letters, counts, state; wherever commits lie."""
     n_events = n_cases(4_000, 200_000)
-    both = Both(topic, SETTINGS["default" if rare else "one partition"])
+    both = Both(topic, SETTINGS[rare])
     rng = np.random.default_rng(3)
     for record in drawn_records(topic, n_events, 1, rare):
         both.fold(record)
         draw = rng.random()
         if draw < 0.01:
             both.tick(int(rng.choice([0, 3_000, 11_000, 400_000])))
-        if draw < 0.005:
+        if draw < 0.003:
             both.check()
         if draw > 0.999:
             both.fold(record._replace(value=b"", headers=(END_HEADER,)))
     both.check()
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_commits_of_many_records_are_cut_alike(topic: str) -> None:
+    """One after the other, with what waited for them; some events fill a record."""
+    both = Both(topic, Settings().with_kafka(partitions=2))
+    large = DrawnEvents(7, rare=0.0)
+    for record in drawn_records(topic, 6_000, 6, 0.001):
+        if topic == QUERIES and record.offset % 90 == 0:
+            shown = [f"{'x' * 200}{number}" for number in range(900)]
+            event = large.query(record.timestamp_ms) | {"shown": shown}
+            for name in ("candidates", "scores", "exposures", "features", "policy"):
+                event.pop(name, None)
+            value = b"[" + b",".join([encode_event(event)] * 9) + b"]"
+            both.fold(record._replace(value=value))
+        else:
+            both.fold(record)
+    partitions = [each.partition for each in both.check() if each.topic == EVENTS]
+    assert min(partitions.count(0), partitions.count(1)) > 2
+
+
+EDGES = [0, 1, LEAST_SECONDS, LEAST_MS, LEAST_US, LAST_MS, 2**62]
+"""Times at which a rule begins or ends."""
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_times_are_judged_alike_whenever_a_record_was_appended(topic: str) -> None:
+    """Also of brokers whose clock is decades wrong."""
+    both = Both(topic)
+    draw = DrawnEvents(8, rare=0.0)
+    event = draw.query(NOW_MS) if topic == QUERIES else draw.click(NOW_MS)
+    times = [edge + off for edge in EDGES for off in (-300_001, -300_000, -1, 0, 1)]
+    for offset, appended_ms in enumerate([-(2**62), -1, *times]):
+        several = [event | {"at_ms": at_ms} for at_ms in [NOW_MS, *times]]
+        value = b"[" + b",".join(map(encode_event, several)) + b"]"
+        both.fold(SourceRecord(topic, 1, offset, appended_ms, None, value, ()))
+    both.check()
+    counts = both.stage.counters()
+    assert counts["passed"] > len(times)
+    assert counts["dead_letter"] > len(times)
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -131,3 +173,85 @@ def test_hostile_records_are_taken_as_the_rules_take_them(topic: str) -> None:
         if offset % 16 == 0:
             both.check()
     both.check()
+
+
+@given(st.binary(max_size=400), st.integers(1, 64))
+def test_digests_are_those_of_hashlib(content: bytes, n_digest: int) -> None:
+    """Of all lengths around a block and around none."""
+    expected = hashlib.blake2b(content, digest_size=n_digest).digest()
+    assert blake2b(content, n_digest) == expected
+
+
+def test_a_digest_of_no_length_is_refused() -> None:
+    """And of one that there is not."""
+    for n_digest in (0, 65):
+        with pytest.raises(ValueError, match="must be whole"):
+            blake2b(b"x", n_digest)
+
+
+RULES = Rules(4, 300_000, 1_000)
+
+
+@pytest.mark.parametrize(
+    "bridge",
+    [b"", b"\x91", b"\x91\xc0\xc0", b"\x92\xc0\xc0", b"\x91\x81\xa1x\x01", b"\x91\x81"],
+)
+def test_what_is_not_whole_is_refused(bridge: bytes) -> None:
+    """Nothing, too little, too much, more than is said, and a field of no event."""
+    with pytest.raises(ValueError, match="must be whole"):
+        write_queries(bridge, np.zeros(1, np.int64), RULES)
+
+
+@pytest.mark.parametrize("bounds", [[-1, 2], [2, 1], [0, 4]])
+def test_pieces_lie_in_what_they_are_of(bounds: list[int]) -> None:
+    """Else memory of others would be written to the log."""
+    data = np.arange(3, dtype=np.uint8)
+    pieces = np.array([[1, 3], [0, 1]], np.int64)
+    assert gather(data, pieces).tolist() == [1, 2, 0]
+    with pytest.raises(ValueError, match="must be whole"):
+        gather(data, np.array([[0, 3], bounds], np.int64))
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, 1_000, 5_000, 5_001, 200_000, -10]),
+        st.sampled_from([-40_000, 0, 5, 150_000, 150_001, 10**7]),
+        st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@given(steps, steps, st.booleans(), st.integers(0, 20_000))
+def test_a_clock_that_sees_many_is_one_that_saw_each(
+    before: list[tuple[int, int, bool]],
+    together: list[tuple[int, int, bool]],
+    is_on_a_broker: bool,
+    at_end_ms: int,
+) -> None:
+    """Wherever time jumps, and whoever is refused in between."""
+    clocks = [
+        SourceClock(disorder_ms=30, step_ms=150_000, idle_ms=10_000, closing_ms=400)
+        for _ in range(2)
+    ]
+    appended_ms, taken = NOW_MS, []
+    for step_ms, ahead_ms, is_accepted in [*before, *together]:
+        appended_ms += step_ms
+        taken.append((appended_ms + ahead_ms, appended_ms, is_accepted))
+    parts = taken[: len(before)], taken[len(before) :]
+    for part in parts:
+        for at_ms, appended, is_accepted in part:
+            if is_accepted:
+                clocks[0].see(at_ms, appended)
+            else:
+                clocks[0].hear(appended)
+        table = np.array(part, np.int64).reshape(-1, 3)
+        clocks[1].see_together(
+            table[:, 0], table[:, 1], is_accepted=table[:, 2].astype(np.bool_)
+        )
+        for clock in clocks:
+            if is_on_a_broker:
+                clock.tick(at_end_ms)
+        assert clocks[0].state() == clocks[1].state()
+        assert clocks[0].frontier() == clocks[1].frontier()
+        assert clocks[0].is_held == clocks[1].is_held

@@ -62,7 +62,7 @@ struct listed {
 struct input_memory {
     struct listed *items, *others; /* in canonical order; while they are sorted */
     int64_t *row_of;               /* by number in the list */
-    uint8_t *is_shown;             /* by row */
+    uint8_t *is_marked;            /* by row, or by rank */
     int64_t n_items;
     uint32_t *numbers; /* float32, by their bits */
     int64_t n_numbers;
@@ -143,7 +143,27 @@ void put_numbers(struct canonical *out, const struct input_memory *memory, int64
 int64_t put_exposures(struct canonical *out, const struct input_memory *memory,
                       int64_t n_rows, int64_t n_ranks);
 
+/* Bytes of a text in base64 that ends as encoders end it, into `numbers`; how many, or
+ * ODD. */
+int64_t read_base64(struct input_memory *memory, struct span text);
+
+/* Whether `n` packed float32 are finite; they are numbers then. */
+bool are_finite(struct input_memory *memory, int64_t n);
+
+/* Rows of the features in `text`, in canonical order and in base64 as before. */
+void put_features_text(struct canonical *out, struct input_memory *memory,
+                       struct text text, int64_t n_rows);
+
 /* ---- events ---- */
+
+struct list_size {
+    int64_t n_items, n_shown;
+};
+
+/* User, session and what else later stages read, as packed binary data; how many bytes,
+ * or ODD, or INPUT_NO_MEMORY. */
+int64_t put_extra(struct canonical *out, const struct input *event,
+                  struct list_size size, struct input_memory *memory);
 
 /* Write the element of a plain event; false where it is odd, or INPUT_NO_MEMORY. */
 int64_t put_query(struct canonical *out, const struct input *event,

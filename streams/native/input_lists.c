@@ -72,16 +72,16 @@ static bool has_room(struct input_memory *memory, int64_t n) {
     memory->items = malloc((size_t)more * sizeof *memory->items);
     memory->others = malloc((size_t)more * sizeof *memory->others);
     memory->row_of = malloc((size_t)more * sizeof *memory->row_of);
-    memory->is_shown = malloc((size_t)more);
+    memory->is_marked = malloc((size_t)more);
     memory->n_items = more;
-    return memory->items && memory->others && memory->row_of && memory->is_shown;
+    return memory->items && memory->others && memory->row_of && memory->is_marked;
 }
 
 void free_input_memory(struct input_memory *memory) {
     free(memory->items);
     free(memory->others);
     free(memory->row_of);
-    free(memory->is_shown);
+    free(memory->is_marked);
     free(memory->numbers);
     *memory = (struct input_memory){0};
 }
@@ -153,13 +153,13 @@ int64_t put_rows(struct canonical *out, struct input_memory *memory, struct span
             put_row(out, memory->row_of[i]);
         return n;
     }
-    memset(memory->is_shown, 0, (size_t)n_items);
+    memset(memory->is_marked, 0, (size_t)n_items);
     for (int64_t i = 0; i < n; i++) {
         struct text item;
         int64_t row = next_item(&list, &item) ? row_in(memory, n_items, item) : -1;
-        if (row < 0 || memory->is_shown[row])
+        if (row < 0 || memory->is_marked[row])
             return ODD;
-        memory->is_shown[row] = 1;
+        memory->is_marked[row] = 1;
         put_row(out, row);
     }
     return n;

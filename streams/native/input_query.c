@@ -8,13 +8,6 @@ static const char *const POLICY_NAME[] = {
 };
 enum { N_POLICIES = sizeof POLICY_NAME / sizeof POLICY_NAME[0] };
 
-/* Of fields that are seldom there, and whose rules Python has. */
-static const int OF_PYTHON[] = {
-    QUERY_EVENT_EXPERIMENT,         QUERY_EVENT_RANKINGS,   QUERY_EVENT_ASSIGNMENTS,
-    QUERY_EVENT_RANKS,              QUERY_EVENT_ATTRIBUTES, QUERY_EVENT_FEATURES_HASH,
-    QUERY_EVENT_CANDIDATE_FEATURES, QUERY_EVENT_CANARY,
-};
-
 /* What is read of an event before anything is written. */
 struct list_shown {
     struct text id, model, intervention, user, session;
@@ -50,9 +43,6 @@ static bool read_number(const struct input *event, int field, int64_t *number) {
 static bool read_texts(const struct input *event, struct list_shown *list) {
     static const uint8_t ZERO[] = {0};
     int64_t schema = EVENT_SCHEMA;
-    for (size_t i = 0; i < sizeof OF_PYTHON / sizeof OF_PYTHON[0]; i++)
-        if (event->fields[OF_PYTHON[i]].n >= 0)
-            return false;
     struct span seed = event->fields[QUERY_EVENT_SEED];
     list->seed = seed.n < 0 ? (struct span){ZERO, 1} : seed;
     list->id = text_in(event->fields[QUERY_EVENT_IMPRESSION_ID]);
@@ -131,30 +121,6 @@ static int64_t put_features(struct canonical *out, struct span features,
     return 4 * n;
 }
 
-static void put_named(struct canonical *out, const char *name, struct text text) {
-    if (text.span.n == 0)
-        return;
-    size_t n = strlen(name);
-    *out->at++ = (uint8_t)(0xA0 | n);
-    out->at = put_bytes(out->at, (const uint8_t *)name, n);
-    put_text(out, text);
-}
-
-/* User and session, where they have a name; bytes of that. */
-static int64_t put_extra(struct canonical *out, const struct list_shown *list) {
-    int64_t n_named = (list->user.span.n > 0) + (list->session.span.n > 0), n = 0;
-    if (n_named) {
-        n = 1 + (list->user.span.n > 0 ? 5 + list->user.n_packed : 0) +
-            (list->session.span.n > 0 ? 8 + list->session.n_packed : 0);
-    }
-    out->at = put_binary_head(out->at, n);
-    if (n_named)
-        *out->at++ = (uint8_t)(0x80 | n_named);
-    put_named(out, "user", list->user);
-    put_named(out, "session", list->session);
-    return n;
-}
-
 static uint64_t unit_of(const struct list_shown *list) {
     struct span session = list->session.span, user = list->user.span;
     if (session.n > 0)
@@ -204,6 +170,29 @@ static bool is_drawn(const struct list_shown *list, bool has_scores, bool has_ex
            (policy != POLICY_LOGGED || has_exposures);
 }
 
+/* Vectors, unit and what later stages read; bytes of these, or ODD, or
+ * INPUT_NO_MEMORY. */
+static int64_t put_rest(struct canonical *out, const struct input *event,
+                        struct input_memory *memory, const struct list_shown *list) {
+    const struct span *fields = event->fields;
+    int64_t n_scores =
+        put_scores(out, fields[QUERY_EVENT_SCORES], memory, list->n_items);
+    if (n_scores < 0)
+        return n_scores;
+    int64_t n_placed =
+        put_placements(out, fields[QUERY_EVENT_EXPOSURES], memory, list);
+    if (n_placed < 0)
+        return n_placed;
+    int64_t n_features =
+        put_features(out, fields[QUERY_EVENT_FEATURES], memory, list->n_shown);
+    if (n_features < 0)
+        return n_features;
+    out->at = put_unsigned(out->at, unit_of(list));
+    struct list_size size = {list->n_items, list->n_shown};
+    int64_t n_extra = put_extra(out, event, size, memory);
+    return n_extra < 0 ? n_extra : n_scores + n_placed + n_features + n_extra;
+}
+
 int64_t put_query(struct canonical *out, const struct input *event,
                   const struct input_rules *rules, struct input_memory *memory,
                   int64_t *outcome) {
@@ -212,40 +201,29 @@ int64_t put_query(struct canonical *out, const struct input *event,
         return false;
     struct span shown = event->fields[QUERY_EVENT_SHOWN];
     struct span candidates = event->fields[QUERY_EVENT_CANDIDATES];
-    struct span scores = event->fields[QUERY_EVENT_SCORES];
-    struct span exposures = event->fields[QUERY_EVENT_EXPOSURES];
     list.is_open = candidates.n < 0;
-    if (!is_drawn(&list, scores.n >= 0, exposures.n >= 0))
+    if (!is_drawn(&list, event->fields[QUERY_EVENT_SCORES].n >= 0,
+                  event->fields[QUERY_EVENT_EXPOSURES].n >= 0))
         return false;
     list.n_items =
         read_items(memory, list.is_open ? shown : candidates, rules->most_documents);
     if (list.n_items < 0)
         return list.n_items == ODD ? false : list.n_items;
     put_head(out, &list);
-    int64_t n_vectors = put_candidates(out, memory, list.n_items);
+    int64_t n_names = put_candidates(out, memory, list.n_items);
     list.n_shown = put_rows(out, memory, shown, list.n_items, list.is_open);
     if (list.n_shown < 0)
         return false;
     *out->at++ = list.is_open ? 0xC3 : 0xC2;
-    int64_t sizes[3] = {put_scores(out, scores, memory, list.n_items), 0, 0};
-    if (sizes[0] >= 0)
-        sizes[1] = put_placements(out, exposures, memory, &list);
-    if (sizes[0] >= 0 && sizes[1] >= 0)
-        sizes[2] = put_features(out, event->fields[QUERY_EVENT_FEATURES], memory,
-                                list.n_shown);
-    for (int i = 0; i < 3; i++) {
-        if (sizes[i] < 0)
-            return sizes[i] == ODD ? false : sizes[i];
-        n_vectors += sizes[i];
-    }
-    out->at = put_unsigned(out->at, unit_of(&list));
-    n_vectors += 2 * list.n_shown + put_extra(out, &list);
+    int64_t n_rest = put_rest(out, event, memory, &list);
+    if (n_rest < 0)
+        return n_rest == ODD ? false : n_rest;
     int64_t n_characters = characters_of(list.id.span) + list.n_query +
                            characters_of(list.model.span) +
                            characters_of(list.intervention.span);
     uint64_t route = digest_of("", list.query, list.n_query);
     outcome[OUTCOME_PARTITION] = (int64_t)(route % (uint64_t)rules->n_partitions);
     outcome[OUTCOME_AT_MS] = list.at_ms;
-    outcome[OUTCOME_SIZE] = 256 + 4 * n_characters + n_vectors;
+    outcome[OUTCOME_SIZE] = 256 + 4 * n_characters + n_names + 2 * list.n_shown + n_rest;
     return outcome[OUTCOME_SIZE] <= MAX_EVENT_BYTES;
 }

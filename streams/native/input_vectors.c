@@ -58,7 +58,7 @@ static int64_t decoded(struct span text, uint8_t *out) {
     uint8_t sextets[256], last[4];
     for (int i = 0; i < 256; i++)
         sextets[i] = (uint8_t)sextet_of((uint8_t)i);
-    if (text.n == 0 || text.n % 4)
+    if (text.n % 4)
         return ODD;
     int64_t n = 0, n_whole = text.n - 4;
     for (int64_t at = 0; at < n_whole; at += 4) {
@@ -81,24 +81,29 @@ static int64_t decoded(struct span text, uint8_t *out) {
     return n;
 }
 
-static int64_t read_packed(struct input_memory *memory, struct span text) {
+int64_t read_base64(struct input_memory *memory, struct span text) {
     if (!has_room(memory, text.n / 4 * 3 / 4 + 1))
         return INPUT_NO_MEMORY;
-    int64_t n_bytes = decoded(text, (uint8_t *)memory->numbers);
-    if (n_bytes < 0 || n_bytes % 4)
-        return ODD;
-    for (int64_t i = 0; i < n_bytes / 4; i++) {
+    return text.n > 0 ? decoded(text, (uint8_t *)memory->numbers) : ODD;
+}
+
+bool are_finite(struct input_memory *memory, int64_t n) {
+    bool all = true;
+    for (int64_t i = 0; i < n; i++) {
         memory->numbers[i] = half_word_at((uint8_t *)&memory->numbers[i]);
-        if (!is_finite(memory->numbers[i]))
-            return ODD;
+        all = all && is_finite(memory->numbers[i]);
     }
-    return n_bytes / 4;
+    return all;
 }
 
 int64_t read_numbers(struct input_memory *memory, struct span value) {
     struct text text = text_in(value);
-    if (text.span.n >= 0)
-        return read_packed(memory, text.span);
+    if (text.span.n >= 0) {
+        int64_t n_bytes = read_base64(memory, text.span);
+        if (n_bytes < 0)
+            return n_bytes;
+        return n_bytes % 4 == 0 && are_finite(memory, n_bytes / 4) ? n_bytes / 4 : ODD;
+    }
     struct reader list = {value.bytes, 0, value.n};
     int64_t n = next_array(&list);
     if (list.at < 0 || n > (value.n - list.at) / 9)
@@ -189,4 +194,39 @@ int64_t put_exposures(struct canonical *out, const struct input_memory *memory,
     }
     out->at = numbers;
     return CELL_BYTES * n_cells;
+}
+
+/* The sextets of three bytes as characters. */
+static uint8_t *put_triple(uint8_t *at, const uint8_t *bytes) {
+    static const char DIGITS[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t triple = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
+    for (int i = 18; i >= 0; i -= 6)
+        *at++ = (uint8_t)DIGITS[triple >> i & 63];
+    return at;
+}
+
+void put_features_text(struct canonical *out, struct input_memory *memory,
+                       struct text text, int64_t n_rows) {
+    int64_t n_padding = text.span.bytes[text.span.n - 1] != '='   ? 0
+                        : text.span.bytes[text.span.n - 2] != '=' ? 1
+                                                                  : 2;
+    int64_t n = text.span.n / 4 * 3 - n_padding, width = n / n_rows, n_waiting = 0;
+    uint8_t waiting[3] = {0, 0, 0};
+    out->at = put_bytes(out->at, text.packed, (size_t)(text.n_packed - text.span.n));
+    for (int64_t row = 0; row < n_rows; row++) {
+        int64_t first = memory->items[row].number * width / 4;
+        for (int64_t i = 0; i < width; i++) {
+            waiting[n_waiting++] = (uint8_t)(memory->numbers[first + i / 4] >> 8 * (i % 4));
+            if (n_waiting == 3) {
+                out->at = put_triple(out->at, waiting);
+                n_waiting = 0;
+            }
+        }
+    }
+    if (n_waiting) {
+        memset(waiting + n_waiting, 0, (size_t)(3 - n_waiting));
+        out->at = put_triple(out->at, waiting);
+        memset(out->at - n_padding, '=', (size_t)n_padding);
+    }
 }

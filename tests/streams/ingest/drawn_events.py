@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,8 @@ RARE_SEEDS = [-1, -32, -33, -(2**63), -(2**63) - 1, 2**63 - 1, 2**63, 2**64 - 1,
 
 FLOATS = [0.0, -0.0, 1.5, -2.25, 1e-45, 1e-46, 3.4028234663852886e38, 7]
 RARE_FLOATS = [3.4028235677973366e38, 3.5e38, -1e39, 1e300]
+
+LONG_CANARIES = ["c" * MAX_CANARY_CHARACTERS, "c" * (MAX_CANARY_CHARACTERS + 1)]
 
 LEVELS = 20
 """Attributes nest by so many levels at most."""
@@ -99,7 +100,7 @@ class DrawnEvents:
         self._maybe(event, "schema", lambda: self.pick([1], [0, 2, "1", 1.0, True]))
         for name in ("user", "session"):
             self._maybe(event, name, lambda: self.pick(["u1", "ü", "", None], RARE_IDS))
-        self._add_rare(event, n_ranks)
+        self._add_extra(event, n_ranks)
         return event
 
     def click(self, appended_ms: int) -> dict[str, Any]:
@@ -188,9 +189,13 @@ class DrawnEvents:
         return self._vector(numbers) if self.rng.random() < 0.5 else numbers
 
     def _vector(self, numbers: Any) -> str:
-        """In base64, seldom in one that is odd."""
+        """Of float32, in base64."""
         with np.errstate(over="ignore"):
             packed = np.asarray(numbers, np.float64).astype("<f4").tobytes()
+        return self._text(packed)
+
+    def _text(self, packed: bytes) -> str:
+        """Base64, seldom one that is odd."""
         text = base64.b64encode(packed).decode()
         odd = [
             text[:-1], text + "=", text + "\n", text[:-2] + "~=", "=" + text, "",
@@ -204,7 +209,7 @@ class DrawnEvents:
             matrix[self.below(n) if self.rng.random() < 0.1 else rank, rank] = 1.0
         if self.rng.random() < 0.5:
             matrix = np.full((n, k), 1 / max(n, k, 1))
-        factor = self.pick([1.0, 0.5], [1.00009, 1.0001, 1.00011, -1.0, 2.0])
+        factor = self.pick([1.0, 0.5], [0.0, 1.00009, 1.0001, 1.00011, -1.0, 2.0])
         flat = (matrix * factor).reshape(-1)
         if self.rng.random() < self._rare and len(flat):
             flat[self.below(len(flat))] = self.pick([-0.0, -1e-9, 0.3])
@@ -216,23 +221,46 @@ class DrawnEvents:
         usual = self._vector(np.array(rows).reshape(-1))
         return self.pick([usual], [rows, self._vector([1.0] * (k + 1)), [[]], ""])
 
-    def _add_rare(self, event: dict[str, Any], k: int) -> None:
-        nested: Any = 2**64 if self.rng.random() < 0.2 else 2**64 - 1
-        for _ in range(self.below(LEVELS)):
-            nested = self.pick([{"a": nested}, [nested], [1, {"b": nested}]])
-        long = [f"{'c' * MAX_CANARY_CHARACTERS}{more}" for more in ("", "c")]
-        experiment = {"id": "x", "epoch": self.pick([1, 0, 2**31]), "method": "ab"}
-        ranks = np.arange(1, k + 1, dtype="<u2").tobytes()
-        matrix = self._vector(np.ones(len(event.get("candidates") or event["shown"])))
-        seldom = {
-            "attributes": {"country": "NL", "n": nested},
-            "canary": self.pick(["m/1", "", "ü", *long]),
-            "experiment": experiment,
-            "assignments": [-1] * k,
-            "rankings": {"a": event["shown"]},
-            "ranks": base64.b64encode(ranks).decode(),
-            "candidate_features": matrix,
-            "features_hash": self.pick(["0123456789abcdef", "xyz"]),
-        }
-        for name, value in seldom.items():
-            self._maybe(event, name, partial(self.pick, [value]), self._rare)
+    def _add_extra(self, event: dict[str, Any], k: int) -> None:
+        """What only later stages read."""
+        n = len(event.get("candidates") or event["shown"])
+        for name, value in {
+            "attributes": self._attributes,
+            "canary": lambda: self.pick(["m/1", "", "ü"], LONG_CANARIES),
+            "experiment": lambda: {
+                "id": "x",
+                "epoch": self.pick([1, 2**31 - 1], [0, -1, 2**31, 2**64 - 1]),
+                "method": "ab",
+            },
+            "assignments": lambda: [
+                self.pick([-1, 0, 999], [-2, 1_000, 2**63])
+                for _ in range(k + self.pick([0], [1]))
+            ],
+            "rankings": lambda: {
+                f"r{i}": event["shown"] for i in range(self.below(20))
+            },
+            "ranks": lambda: self._ranks(n, k),
+        }.items():
+            self._maybe(event, name, value, 0.06)
+        if self.rng.random() < 0.15:
+            numbers = self.rng.random(n * (1 + self.below(3)) + self.pick([0], [1]))
+            odd = [[[0.5]] * n, self._vector([1e39] * n), ""]
+            event["candidate_features"] = self.pick([self._vector(numbers)], odd)
+        if self.rng.random() < (0.5 if "candidate_features" in event else self._rare):
+            wrong = ["0123456789abcdeF", "0123456789abcdeg", "0123456789abcde", ""]
+            event["features_hash"] = self.pick(["0123456789abcdef"], wrong)
+
+    def _attributes(self) -> Any:
+        nested = self.pick([7, 2**64 - 1, -(2**63), "NL", None, 0.5, True], [2**64])
+        for _ in range(self.pick([0, 2, 13, 14], [15, 16, LEVELS])):
+            more = {f"k{i}": i for i in range(self.pick([0, 1, 20]))}
+            nested = self.pick([{"a": nested} | more, [nested], [[], {}, nested]])
+        return self.pick([{"country": "NL", "n": nested}], [{}, nested])
+
+    def _ranks(self, n: int, k: int) -> str:
+        """Of each shown item by one to three rankers."""
+        columns = [self.rng.permutation(n)[:k] + 1 for _ in range(1 + self.below(3))]
+        ranks = np.array(columns, "<u2").T.copy()
+        if self.rng.random() < self._rare:
+            ranks[self.below(k), 0] = self.pick([0, n + 1, ranks[0, 0]])
+        return self._text(ranks.tobytes())

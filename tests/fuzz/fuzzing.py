@@ -113,14 +113,14 @@ def records_of_scopes(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes
         yield from value.list_values().values()
 
 
-def records_of_inputs(n_arrays: int = 200, seed: int = 1) -> Iterator[bytes]:
+def records_of_inputs(n_arrays: int = 400, seed: int = 1) -> Iterator[bytes]:
     """Query and click events as ingestion hands them to the core, a few in an array."""
     events = DrawnEvents(seed, rare=0.01)
     rules = Rules(4, 300_000, 1_000)
     for topic, draw in ((QUERIES, events.query), (CLICKS, events.click)):
         stage = PlainEvents(topic, 1, rules)
         for _ in range(n_arrays):
-            n = events.below(20)
+            n = events.below(8)
             yield stage.bridged([events.packed(draw(NOW_MS)) for _ in range(n)])
 
 

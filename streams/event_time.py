@@ -62,14 +62,14 @@ class PlausibleTime:
             self._agree()
 
     def follows(self, at_ms: NDArray[np.int64]) -> bool:
-        """Whether each of these times [n] is believed at once, whenever it came."""
+        """Whether each time is believed at once, whenever it came; `at_ms` [n]."""
         if self.largest_ms < 0:
             return False
         largest = np.maximum.accumulate(np.concatenate(([self.largest_ms], at_ms)))
         return bool((at_ms <= largest[:-1] + self._step_ms).all())
 
     def see_together(self, at_ms: NDArray[np.int64]) -> None:
-        """Take times [n] that it follows."""
+        """Take times that it follows; `at_ms` [n]."""
         self._recent.extend(at_ms[-RECENT:].tolist())
         self.largest_ms = max(self.largest_ms, int(at_ms.max()))
 
@@ -184,7 +184,7 @@ class SourceClock:
                 self.hear(appended)
 
     def _is_steady(self, appended_ms: NDArray[np.int64]) -> bool:
-        """Whether times [n] never go back, and the broker was not away in between."""
+        """Whether times never go back and leave no outage; `appended_ms` [n]."""
         steps = np.diff(appended_ms)
         return bool(((steps >= 0) & (steps <= OUTAGE_MS)).all())
 

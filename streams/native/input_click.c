@@ -1,6 +1,7 @@
 /* Click events: what users did with an item of a list. */
-#include "blake2b.h"
 #include "input_events.h"
+
+_Static_assert(N_CLICK_EVENT_FIELDS == 8, "each is read here");
 
 /* What is read of an event before anything is written. */
 struct action {

@@ -107,7 +107,7 @@ def write_queries(bridge: bytes, appended_ms: Int64, rules: Rules) -> Written:
 def write_clicks(
     bridge: bytes, appended_ms: Int64, rules: Rules, clicked: Clicked
 ) -> Written:
-    """Click events; see `write_queries`."""
+    """Click events, appended at `appended_ms` [n]; see `write_queries`."""
     n = len(appended_ms)
     raws, places, origin = clicked
     n_bytes = len(bridge) + len(raws) + n * len(origin)

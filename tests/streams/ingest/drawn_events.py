@@ -85,7 +85,8 @@ class DrawnEvents:
         self._maybe(event, "policy", lambda: self.pick([POLICIES[policy]], ["magic"]))
         if names is not None:
             event["candidates"] = names
-            n = len(names)
+        if names is not None or self.rng.random() < 5 * self._rare:
+            n = len(shown if names is None else names)
             self._maybe(event, "scores", lambda: self._numbers(n), 0.6)
             if self.rng.random() < 0.4:
                 event["exposures"] = self._exposures(n, n_ranks)

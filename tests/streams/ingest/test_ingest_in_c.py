@@ -1,5 +1,6 @@
 """Ingestion many at a time and in C, against one event after the other in Python."""
 
+import base64
 import hashlib
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from rankstream.settings import LimitSettings, Settings
 from rankstream.wire.bounds import LAST_MS
 from rankstream.wire.events import encode_event
 from rankstream.wire.input_events import refused_header
-from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
+from rankstream.wire.topics import CLICKS, EVENTS, MAX_EVENT_BYTES, QUERIES
 from rankstream.wire.units_of_time import LEAST_MS, LEAST_SECONDS, LEAST_US
 from streams.event_time import SourceClock
 from streams.ingest.elements import unpacked
@@ -123,6 +124,22 @@ def test_commits_of_many_records_are_cut_alike(topic: str) -> None:
             both.fold(record)
     partitions = [each.partition for each in both.check() if each.topic == EVENTS]
     assert min(partitions.count(0), partitions.count(1)) > 2
+
+
+@pytest.mark.parametrize(("n_beyond", "n_letters"), [(0, 0), (1, 1)])
+def test_the_largest_event_is_the_same(n_beyond: int, n_letters: int) -> None:
+    """One more feature is too much; its estimate of bytes decides, not its bytes."""
+    both = Both(QUERIES)
+    event = {"impression_id": "i", "query_id": "q", "at_ms": NOW_MS, "shown": ["a"]}
+    others = 256 + 4 * len("iq") + len(b"\x91\xa1a") + 2
+    n = (MAX_EVENT_BYTES - others) // 4 + n_beyond
+    features = base64.b64encode(np.ones(n, "<f4").tobytes()).decode()
+    for offset in range(12):
+        large = event | {"features": features} if offset == 5 else event
+        value = encode_event(large)
+        both.fold(SourceRecord(QUERIES, 1, offset, NOW_MS, None, value, ()))
+    both.check()
+    assert both.stage.counters()["dead_letter"] == n_letters
 
 
 EDGES = [0, 1, LEAST_SECONDS, LEAST_MS, LEAST_US, LAST_MS, 2**62]

@@ -79,6 +79,15 @@ class Unpacked(NamedTuple):
     indexes: list[int]
     refused: dict[int, Refused]
 
+    def selected(self, which: list[int]) -> "Unpacked":
+        """Those with these numbers, none of which is refused."""
+        return Unpacked(
+            [self.raws[number] for number in which],
+            [self.records[number] for number in which],
+            [self.indexes[number] for number in which],
+            {},
+        )
+
 
 def unpacked(records: list[SourceRecord]) -> Iterator[Unpacked]:
     """All elements of records, about `TOGETHER` at a time."""

@@ -48,6 +48,12 @@ def query_of(event: QueryEvent, segment: str) -> str:
         raise Refused(Code.SEGMENT, str(error)) from error
 
 
+def query_of_click(query_id: str) -> str:
+    """The normalised query of a click; empty if nothing of it can be seen."""
+    _check_length("query_id", query_id, MAX_QUERY_CHARACTERS)
+    return routing.normalised_query(query_id)
+
+
 def route_of_click(event: ClickEvent) -> int:
     """The route of its query, else the one that its impression's id holds."""
     if event.query_id is not None:

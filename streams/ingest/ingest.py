@@ -26,7 +26,7 @@ from streams.ingest.exclusion import Exclusion
 from streams.ingest.plain_events import PlainEvents
 from streams.ingest.refusal import Refused
 from streams.ingest.validation import Accepted, EventValidator
-from streams.native.input_events import AT_MS, END, ODD, PARTITION, SIZE, Rules
+from streams.native.input_events import AT_MS, PARTITION, SIZE, Rules
 from streams.stage import Change, Output, SourceRecord
 
 END_HEADER = ("rankstream", b"end")
@@ -102,11 +102,11 @@ class Ingest:
         self._n_waiting_bytes = 0
         self._ticks: list[tuple[int, int]] = []
         rules = Rules(self._n_partitions, time.ahead_ms, settings.limits.documents)
-        self._plain = PlainEvents(topic, partition, rules)
-        # Whoever is excluded is known by what came before; segments are in attributes.
+        self._plain = PlainEvents(topic, partition, rules, settings.ingestion.segment)
+        # Whoever is excluded is known by what came before.
         exclude = settings.exclude
         self._is_of_python = topic == QUERIES and bool(
-            exclude.users or exclude.lists_per_minute or settings.ingestion.segment
+            exclude.users or exclude.lists_per_minute
         )
 
     def fold(self, record: SourceRecord) -> None:
@@ -244,14 +244,10 @@ class Ingest:
 
     def _take_together(self, found: Unpacked) -> None:
         """Take events in C, and those that are odd in between."""
-        encoded, outcomes = self._plain.write(found)
-        n = len(outcomes)
-        bounds = np.zeros((n, 2), np.int64)
-        bounds[:, 1] = outcomes[:, END]
-        bounds[1:, 0] = outcomes[:-1, END]
+        encoded, bounds, outcomes = self._plain.write(found)
+        n, n_bytes = len(outcomes), len(encoded)
         letters, elements = [], []
-        n_bytes = len(encoded)
-        for number in np.flatnonzero(outcomes[:, PARTITION] == ODD).tolist():
+        for number in np.flatnonzero(outcomes[:, PARTITION] < 0).tolist():
             try:
                 accepted = self._accepted(found, number)
             except Refused as refusal:

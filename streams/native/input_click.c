@@ -43,17 +43,19 @@ static bool read_action(const struct input *event, const struct input_rules *rul
            is_plausible(click->at_ms, event->appended_ms, rules->ahead_ms);
 }
 
-/* Where it goes: to its query, else where its impression's id says. */
-static bool read_route(const struct input *event, struct span id, uint64_t *route) {
-    uint8_t query[MAX_QUERY_CHARACTERS];
+/* Where it goes, to its query, else where its impression's id says; IS_PLAIN where it goes
+ * anywhere. */
+static int64_t read_route(const struct input *event, struct span id,
+                          const struct input_rules *rules, uint64_t *route) {
+    uint8_t room[MAX_QUERY_CHARACTERS];
     struct span value = event->fields[CLICK_EVENT_QUERY_ID];
-    int64_t n = value.n < 0 ? 0 : normalised(text_in(value).span, query);
-    if (n < 0)
-        return false;
-    if (n == 0)
-        return route_in(id, route);
-    *route = digest_of("", query, n);
-    return true;
+    struct span query = normalised(text_in(value).span, rules, room);
+    if (query.n == FOREIGN)
+        return IS_FOREIGN;
+    if (query.n <= 0)
+        return route_in(id, route) ? IS_PLAIN : IS_ODD;
+    *route = route_of(query);
+    return IS_PLAIN;
 }
 
 static struct part part_of(struct text text) {
@@ -83,9 +85,11 @@ int64_t put_click(struct canonical *out, const struct input *event,
                   const int64_t *origin, int64_t *outcome) {
     struct action click;
     uint64_t route;
-    if (raw.n > MAX_CLICK_BYTES || !read_action(event, rules, &click) ||
-        !read_route(event, click.id.span, &route))
-        return false;
+    if (raw.n > MAX_CLICK_BYTES || !read_action(event, rules, &click))
+        return IS_ODD;
+    int64_t found = read_route(event, click.id.span, rules, &route);
+    if (found != IS_PLAIN)
+        return found;
     struct part named[] = {{(const uint8_t *)"i", 1}, part_of(click.id)};
     out->at = put_number(put_array(out->at, N_CLICK_FIELDS), CLICK);
     put_own_identity(out, &click);
@@ -102,5 +106,5 @@ int64_t put_click(struct canonical *out, const struct input *event,
     outcome[OUTCOME_AT_MS] = click.at_ms;
     outcome[OUTCOME_SIZE] = 256 + raw.n + 4 * (characters_of(click.item.span) +
                                                characters_of(click.action.span));
-    return true;
+    return IS_PLAIN;
 }

@@ -71,10 +71,10 @@ static bool has_room(const struct pass *pass, int64_t n_bytes) {
 }
 
 /* Notes where an element ends; one that was begun and is odd is taken back. */
-static void settle(struct pass *pass, uint8_t *start, bool is_plain, int64_t *outcome) {
-    if (!is_plain) {
+static void settle(struct pass *pass, uint8_t *start, int64_t found, int64_t *outcome) {
+    if (found != IS_PLAIN) {
         pass->out.at = start;
-        outcome[OUTCOME_PARTITION] = ODD;
+        outcome[OUTCOME_PARTITION] = found == IS_FOREIGN ? FOREIGN : ODD;
         outcome[OUTCOME_AT_MS] = outcome[OUTCOME_SIZE] = 0;
     }
     outcome[OUTCOME_END] = pass->out.at - pass->start;
@@ -83,7 +83,8 @@ static void settle(struct pass *pass, uint8_t *start, bool is_plain, int64_t *ou
 static struct input_rules rules_of(const int64_t *rules) {
     return (struct input_rules){.n_partitions = rules[0],
                                 .ahead_ms = rules[1],
-                                .most_documents = rules[2]};
+                                .most_documents = rules[2],
+                                .is_normalised = rules[3] != 0};
 }
 
 int64_t ingest_queries(const uint8_t *bridge, int64_t n_bytes, const int64_t *appended_ms,
@@ -105,8 +106,8 @@ int64_t ingest_queries(const uint8_t *bridge, int64_t n_bytes, const int64_t *ap
         if (pass.bridge.at < 0 || !has_room(&pass, pass.bridge.at - first))
             found = INPUT_NOT_WHOLE;
         else
-            found = is_event ? put_query(&pass.out, &event, &own, &memory, outcomes) : 0;
-        settle(&pass, start, found > 0, outcomes);
+            found = is_event ? put_query(&pass.out, &event, &own, &memory, outcomes) : IS_ODD;
+        settle(&pass, start, found, outcomes);
     }
     free_input_memory(&memory);
     return found < 0 ? found : pass.bridge.at == n_bytes ? 0 : INPUT_NOT_WHOLE;
@@ -137,10 +138,10 @@ int64_t ingest_clicks(const uint8_t *bridge, int64_t n_bytes, const int64_t *app
             struct span raw = {raws + raw_start, raw_end - raw_start};
             found = is_event ? put_click(&pass.out, &event, &own, raw, &places[3 * i + 1],
                                          outcomes)
-                             : 0;
+                             : IS_ODD;
             raw_start = raw_end;
         }
-        settle(&pass, start, found > 0, outcomes);
+        settle(&pass, start, found, outcomes);
     }
     return found < 0 ? found : pass.bridge.at == n_bytes ? 0 : INPUT_NOT_WHOLE;
 }

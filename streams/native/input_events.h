@@ -15,11 +15,14 @@
 #include "fields.h"
 #include "reader.h"
 
-/* Of each event: where its element ends in `out`, the partition of `events` or ODD, its
- * own time, and its size as `size_of` of Python has it. */
+/* Of each event: where its element ends in `out`, the partition of `events`, its own
+ * time, and its size as `size_of` of Python has it. ODD stands for the partition of what
+ * is odd, FOREIGN where that may be for its query only, which is not ASCII. */
 enum { OUTCOME_END, OUTCOME_PARTITION, OUTCOME_AT_MS, OUTCOME_SIZE, OUTCOME_WIDTH };
 
-enum { ODD = -1 };
+enum { ODD = -1, FOREIGN = -2 };
+/* What came of an event, beside INPUT_NO_MEMORY. */
+enum { IS_ODD, IS_PLAIN, IS_FOREIGN };
 enum { INPUT_NOT_WHOLE = -1, INPUT_NO_MEMORY = -2 };
 
 /* Beside its texts and vectors an element takes less than so much; each of these is
@@ -29,6 +32,7 @@ enum { ELEMENT_OVERHEAD = 512, ELEMENT_FACTOR = 4 };
 /* What all events of a call share; `origin` is what begins the origin of each click. */
 struct input_rules {
     int64_t n_partitions, ahead_ms, most_documents;
+    bool is_normalised; /* Python has put queries into their normalised form */
     const uint8_t *origin;
     int64_t n_origin;
 };
@@ -86,9 +90,12 @@ bool number_of(struct span value, int64_t *number);
 /* Whether `at_ms` may be that of an event that was appended then. */
 bool is_plausible(int64_t at_ms, int64_t appended_ms, int64_t ahead_ms);
 
-/* The normalised form of a query in ASCII, into MAX_QUERY_CHARACTERS bytes; its length,
- * or -1 where it is too long or not ASCII. */
-int64_t normalised(struct span query, uint8_t *out);
+/* The normalised form of a query: itself where it has that already, else in `room` of
+ * MAX_QUERY_CHARACTERS bytes; `n` is FOREIGN where it is too long or not ASCII. */
+struct span normalised(struct span query, const struct input_rules *rules, uint8_t *room);
+
+/* The route of a normalised query, the same in each segment. */
+uint64_t route_of(struct span query);
 
 /* The 64-bit digest of `mark` before a text: routes, units. */
 uint64_t digest_of(const char *mark, const uint8_t *bytes, int64_t n);
@@ -165,7 +172,7 @@ struct list_size {
 int64_t put_extra(struct canonical *out, const struct input *event,
                   struct list_size size, struct input_memory *memory);
 
-/* Write the element of a plain event; false where it is odd, or INPUT_NO_MEMORY. */
+/* Write the element of a plain event, and say what came of it. */
 int64_t put_query(struct canonical *out, const struct input *event,
                   const struct input_rules *rules, struct input_memory *memory,
                   int64_t *outcome);
@@ -173,8 +180,8 @@ int64_t put_click(struct canonical *out, const struct input *event,
                   const struct input_rules *rules, struct span raw,
                   const int64_t *origin, int64_t *outcome);
 
-/* Events into `out` of `room` bytes; `outcomes[n][OUTCOME_WIDTH]`. `rules` are partitions,
- * milliseconds ahead and most documents. Returns 0, or -1 where `bridge` is not whole or
+/* Events into `out` of `room` bytes; `outcomes[n][OUTCOME_WIDTH]`. `rules` are those of
+ * `struct input_rules`. Returns 0, or -1 where `bridge` is not whole or
  * `out` has no room, or -2 without memory. */
 FOLD_EXPORT int64_t ingest_queries(const uint8_t *bridge, int64_t n_bytes,
                                    const int64_t *appended_ms, int64_t n,

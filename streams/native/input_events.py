@@ -18,8 +18,8 @@ its bytes at most."""
 
 N_COLUMNS = 4
 
-ODD = -1
-"""The partition of what is left to Python."""
+ODD, FOREIGN = -1, -2
+"""The partition of what is left to Python, and of that whose query alone may be odd."""
 
 OVERHEAD, FACTOR = 512, 4
 """What an element takes beside and for each byte of its event, at most."""
@@ -57,18 +57,33 @@ class Rules(NamedTuple):
         How far an event's time may be ahead of that at which it was appended.
     most_documents
         Most candidates that a list may have.
+    is_normalised
+        Whether queries were put into their normalised form, segment included.
     """
 
     n_partitions: int
     ahead_ms: int
     most_documents: int
+    is_normalised: bool = False
 
 
 class Written(NamedTuple):
-    """Elements, one behind the other: `encoded` [n_bytes], `outcomes` [n, 4]."""
+    """Elements, one behind the other.
+
+    `encoded` [n_bytes] holds them, `bounds` [n, 2] says of each event where its own
+    begins and ends there, `outcomes` [n, 4] what came of it.
+    """
 
     encoded: Bytes
+    bounds: Int64
     outcomes: Int64
+
+    def joined(self, which: Int64, others: "Written") -> "Written":
+        """With what others say of the events `which` [n_others]."""
+        encoded = np.concatenate((self.encoded, others.encoded))
+        self.bounds[which] = others.bounds + len(self.encoded)
+        self.outcomes[which] = others.outcomes
+        return self._replace(encoded=encoded)
 
 
 class Clicked(NamedTuple):
@@ -93,15 +108,15 @@ def write_queries(bridge: bytes, appended_ms: Int64, rules: Rules) -> Written:
         Where `bridge` is not n events.
     """
     n = len(appended_ms)
-    written, own = _room(len(bridge), n), np.array(rules, np.int64)
+    encoded, outcomes = _room(len(bridge), n)
+    own = np.array(rules, np.int64)
     _check(
         core.ingest_queries(
             bridge, len(bridge), appended_ms.ctypes.data, n, own.ctypes.data,
-            written.encoded.ctypes.data, len(written.encoded),
-            written.outcomes.ctypes.data,
+            encoded.ctypes.data, len(encoded), outcomes.ctypes.data,
         )
     )  # fmt: skip
-    return written
+    return _written(encoded, outcomes)
 
 
 def write_clicks(
@@ -110,17 +125,16 @@ def write_clicks(
     """Click events, appended at `appended_ms` [n]; see `write_queries`."""
     n = len(appended_ms)
     raws, places, origin = clicked
-    n_bytes = len(bridge) + len(raws) + n * len(origin)
-    written, own = _room(n_bytes, n), np.array(rules, np.int64)
+    encoded, outcomes = _room(len(bridge) + len(raws) + n * len(origin), n)
+    own = np.array(rules, np.int64)
     _check(
         core.ingest_clicks(
             bridge, len(bridge), appended_ms.ctypes.data, n, own.ctypes.data,
             raws, len(raws), places.ctypes.data, origin, len(origin),
-            written.encoded.ctypes.data, len(written.encoded),
-            written.outcomes.ctypes.data,
+            encoded.ctypes.data, len(encoded), outcomes.ctypes.data,
         )
     )  # fmt: skip
-    return written
+    return _written(encoded, outcomes)
 
 
 def gather(data: Bytes, bounds: Int64) -> Bytes:
@@ -149,9 +163,16 @@ def blake2b(content: bytes, n_digest: int) -> bytes:
     return digest.raw
 
 
-def _room(n_bytes: int, n: int) -> Written:
+def _room(n_bytes: int, n: int) -> tuple[Bytes, Int64]:
     encoded = np.empty(FACTOR * n_bytes + OVERHEAD * n, np.uint8)
-    return Written(encoded, np.empty((n, N_COLUMNS), np.int64))
+    return encoded, np.empty((n, N_COLUMNS), np.int64)
+
+
+def _written(encoded: Bytes, outcomes: Int64) -> Written:
+    bounds = np.zeros((len(outcomes), 2), np.int64)
+    bounds[:, 1] = outcomes[:, END]
+    bounds[1:, 0] = outcomes[:-1, END]
+    return Written(encoded[: bounds[-1, 1]], bounds, outcomes)
 
 
 def _check(result: int) -> None:

@@ -13,9 +13,9 @@ enum { N_POLICIES = sizeof POLICY_NAME / sizeof POLICY_NAME[0] };
 /* What is read of an event before anything is written. */
 struct list_shown {
     struct text id, model, intervention, user, session;
-    struct span seed;
-    uint8_t query[MAX_QUERY_CHARACTERS];
-    int64_t n_query, at_ms, version, policy, n_items, n_shown;
+    struct span seed, query;
+    uint8_t room[MAX_QUERY_CHARACTERS];
+    int64_t at_ms, version, policy, n_items, n_shown;
     bool is_open;
 };
 
@@ -55,14 +55,12 @@ static bool read_texts(const struct input *event, struct list_shown *list) {
     list->user = optional(event, QUERY_EVENT_USER);
     list->session = optional(event, QUERY_EVENT_SESSION);
     list->policy = policy_of(event->fields[QUERY_EVENT_POLICY]);
-    struct span query = text_in(event->fields[QUERY_EVENT_QUERY_ID]).span;
-    list->n_query = normalised(query, list->query);
     if (event->fields[QUERY_EVENT_SCHEMA].n >= 0 &&
         !number_of(event->fields[QUERY_EVENT_SCHEMA], &schema))
         return false;
     return schema == EVENT_SCHEMA && list->id.span.n > 0 && list->model.span.n >= 0 &&
            list->intervention.span.n >= 0 && list->user.span.n >= 0 &&
-           list->session.span.n >= 0 && list->policy >= 0 && list->n_query > 0 &&
+           list->session.span.n >= 0 && list->policy >= 0 && list->query.n > 0 &&
            is_within(list->id.span, MAX_ID_CHARACTERS) &&
            is_within(list->model.span, MAX_ID_CHARACTERS) &&
            is_within(list->intervention.span, MAX_ID_CHARACTERS) &&
@@ -153,8 +151,8 @@ static void put_head(struct canonical *out, const struct list_shown *list) {
     out->at = at;
     put_identity(out, parts, 2);
     put_text(out, list->id);
-    out->at = put_text_head(out->at, list->n_query);
-    out->at = put_bytes(out->at, list->query, (size_t)list->n_query);
+    out->at = put_text_head(out->at, list->query.n);
+    out->at = put_bytes(out->at, list->query.bytes, (size_t)list->query.n);
     out->at = put_number(out->at, list->at_ms);
     put_text(out, list->model);
     out->at = put_number(out->at, list->version);
@@ -199,33 +197,36 @@ int64_t put_query(struct canonical *out, const struct input *event,
                   const struct input_rules *rules, struct input_memory *memory,
                   int64_t *outcome) {
     struct list_shown list;
+    list.query = normalised(text_in(event->fields[QUERY_EVENT_QUERY_ID]).span, rules,
+                            list.room);
+    if (list.query.n == FOREIGN)
+        return IS_FOREIGN;
     if (!read_texts(event, &list) || !read_numbers_of(event, rules, &list))
-        return false;
+        return IS_ODD;
     struct span shown = event->fields[QUERY_EVENT_SHOWN];
     struct span candidates = event->fields[QUERY_EVENT_CANDIDATES];
     list.is_open = candidates.n < 0;
     if (!is_drawn(&list, event->fields[QUERY_EVENT_SCORES].n >= 0,
                   event->fields[QUERY_EVENT_EXPOSURES].n >= 0))
-        return false;
+        return IS_ODD;
     list.n_items =
         read_items(memory, list.is_open ? shown : candidates, rules->most_documents);
     if (list.n_items < 0)
-        return list.n_items == ODD ? false : list.n_items;
+        return list.n_items == ODD ? IS_ODD : list.n_items;
     put_head(out, &list);
     int64_t n_names = put_candidates(out, memory, list.n_items);
     list.n_shown = put_rows(out, memory, shown, list.n_items, list.is_open);
     if (list.n_shown < 0)
-        return false;
+        return IS_ODD;
     *out->at++ = list.is_open ? 0xC3 : 0xC2;
     int64_t n_rest = put_rest(out, event, memory, &list);
     if (n_rest < 0)
-        return n_rest == ODD ? false : n_rest;
-    int64_t n_characters = characters_of(list.id.span) + list.n_query +
+        return n_rest == ODD ? IS_ODD : n_rest;
+    int64_t n_characters = characters_of(list.id.span) + characters_of(list.query) +
                            characters_of(list.model.span) +
                            characters_of(list.intervention.span);
-    uint64_t route = digest_of("", list.query, list.n_query);
-    outcome[OUTCOME_PARTITION] = (int64_t)(route % (uint64_t)rules->n_partitions);
+    outcome[OUTCOME_PARTITION] = (int64_t)(route_of(list.query) % (uint64_t)rules->n_partitions);
     outcome[OUTCOME_AT_MS] = list.at_ms;
     outcome[OUTCOME_SIZE] = 256 + 4 * n_characters + n_names + 2 * list.n_shown + n_rest;
-    return outcome[OUTCOME_SIZE] <= MAX_EVENT_BYTES;
+    return outcome[OUTCOME_SIZE] <= MAX_EVENT_BYTES ? IS_PLAIN : IS_ODD;
 }

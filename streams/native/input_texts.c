@@ -45,25 +45,36 @@ static bool is_blank(uint8_t character) {
            is_between(character, 0x1C, 0x20);
 }
 
-int64_t normalised(struct span query, uint8_t *out) {
-    int64_t n = 0;
+struct span normalised(struct span query, const struct input_rules *rules,
+                       uint8_t *room) {
+    struct span found = {room, 0};
     bool is_apart = false;
+    if (rules->is_normalised)
+        return query;
     if (query.n > MAX_QUERY_CHARACTERS)
-        return -1;
+        return (struct span){room, FOREIGN};
     for (int64_t i = 0; i < query.n; i++) {
         uint8_t character = query.bytes[i];
         if (character >= 0x80)
-            return -1;
+            return (struct span){room, FOREIGN};
         if (is_blank(character)) {
-            is_apart = n > 0;
+            is_apart = found.n > 0;
             continue;
         }
         if (is_apart)
-            out[n++] = ' ';
+            room[found.n++] = ' ';
         is_apart = false;
-        out[n++] = is_between(character, 'A', 'Z' + 1) ? character | 0x20 : character;
+        room[found.n++] = is_between(character, 'A', 'Z' + 1) ? character | 0x20 : character;
     }
-    return n;
+    return found;
+}
+
+uint64_t route_of(struct span query) {
+    enum { SEGMENT_MARK = 0x1F };
+    int64_t n = 0;
+    while (n < query.n && query.bytes[n] != SEGMENT_MARK)
+        n++;
+    return digest_of("", query.bytes, n);
 }
 
 uint64_t digest_of(const char *mark, const uint8_t *bytes, int64_t n) {

@@ -26,10 +26,11 @@ ASCII = "".join(map(chr, range(128)))
 
 QUERIES_SAID = [
     ASCII, ASCII[::-1], "Red  Shoes", " a\tb\n", "\x1fq\x1c x", "x", "@[`{", "a" * 31,
-    "b" * 32, "c" * 300,
+    "b" * 32, "c" * 300, "Straße", "CAFE\u0301  x", "a\u00a0\u3000b", "İ", "\u212a",
+    "\u65e5\u672c " * 700, "ÄÖ", "\u3000",
 ]  # fmt: skip
 RARE_QUERIES = [
-    "", " \t\x1e", "Straße", "caf\u0065\u0301", "a\u00a0b", "\u3000", "İ",
+    "", " \t\x1e",
     "q" * MAX_QUERY_CHARACTERS, "q" * (MAX_QUERY_CHARACTERS + 1),
     "ä" * MAX_QUERY_CHARACTERS,
 ]  # fmt: skip
@@ -57,16 +58,24 @@ class DrawnEvents:
     ----------
     rare
         The probability of each thing that breaks, or nearly breaks, a rule.
+    country
+        How often a list has attributes, of which one is a country.
     """
 
-    def __init__(self, seed: int, rare: float = 0.02) -> None:
+    def __init__(self, seed: int, rare: float = 0.02, country: float = 0.06) -> None:
         self.rng = np.random.default_rng(seed)
         self._rare = rare
+        self._country = country
 
     def pick(self, usual: Sequence[Any], rare: Sequence[Any] = ()) -> Any:
         """One of what is usual, seldom of what is rare."""
         of = rare if rare and self.rng.random() < self._rare else usual
         return of[int(self.rng.integers(len(of)))]
+
+    def pick_sound(self, sound: Sequence[Any], wrong: Sequence[Any]) -> Any:
+        """The same of what is seldom there: what is wrong of it less seldom."""
+        is_wrong = self._rare > 0 and self.rng.random() < 0.2
+        return self.pick(wrong if is_wrong else sound)
 
     def below(self, n: int) -> int:
         """From 0 on."""
@@ -226,11 +235,10 @@ class DrawnEvents:
         """What only later stages read."""
         n = len(event.get("candidates") or event["shown"])
         for name, value in {
-            "attributes": self._attributes,
-            "canary": lambda: self.pick(["m/1", "", "ü"], LONG_CANARIES),
+            "canary": lambda: self.pick_sound(["m/1", "", "ü"], LONG_CANARIES),
             "experiment": lambda: {
                 "id": "x",
-                "epoch": self.pick([1, 2**31 - 1], [0, -1, 2**31, 2**64 - 1]),
+                "epoch": self.pick_sound([1, 2**31 - 1], [0, -1, 2**31, 2**64 - 1]),
                 "method": "ab",
             },
             "assignments": lambda: [
@@ -243,25 +251,30 @@ class DrawnEvents:
             "ranks": lambda: self._ranks(n, k),
         }.items():
             self._maybe(event, name, value, 0.06)
+        self._maybe(event, "attributes", self._attributes, self._country)
         if self.rng.random() < 0.15:
             numbers = self.rng.random(n * (1 + self.below(3)) + self.pick([0], [1]))
             odd = [[[0.5]] * n, self._vector([1e39] * n), ""]
-            event["candidate_features"] = self.pick([self._vector(numbers)], odd)
+            event["candidate_features"] = self.pick_sound([self._vector(numbers)], odd)
         if self.rng.random() < (0.5 if "candidate_features" in event else self._rare):
             wrong = ["0123456789abcdeF", "0123456789abcdeg", "0123456789abcde", ""]
-            event["features_hash"] = self.pick(["0123456789abcdef"], wrong)
+            event["features_hash"] = self.pick_sound(["0123456789abcdef"], wrong)
 
     def _attributes(self) -> Any:
         nested = self.pick([7, 2**64 - 1, -(2**63), "NL", None, 0.5, True], [2**64])
         for _ in range(self.pick([0, 2, 13, 14], [15, 16, LEVELS])):
             more = {f"k{i}": i for i in range(self.pick([0, 1, 20]))}
             nested = self.pick([{"a": nested} | more, [nested], [[], {}, nested]])
-        return self.pick([{"country": "NL", "n": nested}], [{}, nested])
+        country = self.pick(
+            ["NL", " nl\t", "Ü", "a\x1fb"], ["", 7, "\u3000", "x" * 257]
+        )
+        return self.pick([{"country": country, "n": nested}], [{}, nested])
 
     def _ranks(self, n: int, k: int) -> str:
         """Of each shown item by one to three rankers."""
         columns = [self.rng.permutation(n)[:k] + 1 for _ in range(1 + self.below(3))]
         ranks = np.array(columns, "<u2").T.copy()
-        if self.rng.random() < self._rare:
-            ranks[self.below(k), 0] = self.pick([0, n + 1, ranks[0, 0]])
+        if ranks.size:
+            wrong = [0, n + 1, ranks[0, 0]] if len(ranks) > 1 else [0, n + 1]
+            ranks[-1, 0] = self.pick_sound([ranks[-1, 0]], wrong)
         return self._text(ranks.tobytes())

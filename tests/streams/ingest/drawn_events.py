@@ -257,7 +257,7 @@ class DrawnEvents:
             odd = [[[0.5]] * n, self._vector([1e39] * n), ""]
             event["candidate_features"] = self.pick_sound([self._vector(numbers)], odd)
         if self.rng.random() < (0.5 if "candidate_features" in event else self._rare):
-            wrong = ["0123456789abcdeF", "0123456789abcdeg", "0123456789abcde", ""]
+            wrong = ["0123456789abcdeF", "0123456789abcdeg", "0123456789abcde", "0" * 17]
             event["features_hash"] = self.pick_sound(["0123456789abcdef"], wrong)
 
     def _attributes(self) -> Any:
@@ -277,4 +277,5 @@ class DrawnEvents:
         if ranks.size:
             wrong = [0, n + 1, ranks[0, 0]] if len(ranks) > 1 else [0, n + 1]
             ranks[-1, 0] = self.pick_sound([ranks[-1, 0]], wrong)
-        return self._text(ranks.tobytes())
+        more = self.pick_sound([b""], [b"\x01", b"\x01\x00"])
+        return self._text(ranks.tobytes() + more)

@@ -1,13 +1,12 @@
 """The events in records of an input topic: in each one, or an array of them."""
 
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
 from rankstream.wire.bounds import LETTER_BYTES, LETTERS_FACTOR, carried_bytes
-from rankstream.wire.input_events import refusal_in
+from rankstream.wire.input_events import REFUSED_HEADER, refusal_in
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.topics import MAX_ELEMENTS
 from streams.ingest.refusal import Refused, refuse
@@ -25,7 +24,6 @@ UNREADABLE = (
 )
 """What a decoder raises on bytes that are no JSON."""
 
-_headers = attrgetter("headers")
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -95,7 +93,8 @@ def unpacked(records: list[SourceRecord]) -> Iterator[Unpacked]:
         some = records[first : first + TOGETHER]
         raws = [record.value or b"" for record in some]
         is_single = {raw[:1] for raw in raws} == {b"{"}
-        if is_single and not any(map(_headers, some)):
+        names = {name for record in some for name, _ in record.headers}
+        if is_single and REFUSED_HEADER not in names:
             yield Unpacked(raws, some, [0] * len(raws), {})
         else:
             yield from _unpacked_each(some)

@@ -144,7 +144,7 @@ static int64_t is_sound(const struct input *event, int field, struct list_size s
         /* Rows of numbers are of Python. */
         int64_t n = read_base64(memory, text_in(value).span);
         return n < 0 ? n == INPUT_NO_MEMORY ? n : 0
-                     : n > 0 && n % (4 * size.n_items) == 0 && are_finite(memory, n / 4);
+                     : n % (4 * size.n_items) == 0 && are_finite(memory, n / 4);
     }
     default:
         return true;

@@ -219,6 +219,7 @@ class DrawnEvents:
             matrix[self.below(n) if self.rng.random() < 0.1 else rank, rank] = 1.0
         if self.rng.random() < 0.5:
             matrix = np.full((n, k), 1 / max(n, k, 1))
+        matrix[matrix == 0] = self.pick([0.0, -0.0])
         factor = self.pick([1.0, 0.5], [0.0, 1.00009, 1.0001, 1.00011, -1.0, 2.0])
         flat = (matrix * factor).reshape(-1)
         if self.rng.random() < self._rare and len(flat):

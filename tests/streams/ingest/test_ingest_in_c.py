@@ -15,7 +15,7 @@ from rankstream.settings import (
     LimitSettings,
     Settings,
 )
-from rankstream.wire.bounds import LAST_MS
+from rankstream.wire.bounds import LAST_MS, MAX_CLICK_BYTES
 from rankstream.wire.events import encode_event
 from rankstream.wire.input_events import refused_header
 from rankstream.wire.topics import CLICKS, EVENTS, MAX_EVENT_BYTES, QUERIES
@@ -146,6 +146,19 @@ def test_the_largest_event_is_the_same(n_beyond: int, n_letters: int) -> None:
         large = event | {"features": features} if offset == 5 else event
         value = encode_event(large)
         both.fold(SourceRecord(QUERIES, 1, offset, NOW_MS, None, value, ()))
+    both.check()
+    assert both.stage.counters()["dead_letter"] == n_letters
+
+
+@pytest.mark.parametrize(("n_beyond", "n_letters"), [(0, 0), (1, 1)])
+def test_the_largest_click_is_the_same(n_beyond: int, n_letters: int) -> None:
+    """Blanks count, as it is kept as it came."""
+    both = Both(CLICKS)
+    value = b'{"impression_id":"i","query_id":"q","position":1,"at_ms":%d}' % NOW_MS
+    large = value[:1] + b" " * (MAX_CLICK_BYTES - len(value) + n_beyond) + value[1:]
+    for offset in range(12):
+        own = large if offset == 5 else value
+        both.fold(SourceRecord(CLICKS, 1, offset, NOW_MS, None, own, ()))
     both.check()
     assert both.stage.counters()["dead_letter"] == n_letters
 

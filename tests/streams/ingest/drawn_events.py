@@ -258,7 +258,7 @@ class DrawnEvents:
             odd = [[[0.5]] * n, self._vector([1e39] * n), ""]
             event["candidate_features"] = self.pick_sound([self._vector(numbers)], odd)
         if self.rng.random() < (0.5 if "candidate_features" in event else self._rare):
-            wrong = ["0123456789abcdeF", "0123456789abcdeg", "0123456789abcde", "0" * 17]
+            wrong = ["0123456789abcdeF", "0123456789abcdeg", "0" * 15, "0" * 17]
             event["features_hash"] = self.pick_sound(["0123456789abcdef"], wrong)
 
     def _attributes(self) -> Any:

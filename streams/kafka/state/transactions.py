@@ -9,6 +9,7 @@ from aiokafka.errors import InvalidTimestampError
 
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.kafka.clients import Cluster, Producer
+from streams.kafka.membership import Membership
 from streams.stage import LogRefused, Output
 
 BULK = 64
@@ -59,6 +60,7 @@ class Transactions:
         outputs: Iterable[Output],
         positions: Mapping[TopicPartition, int | tuple[int, str]] | None = None,
         group: str = "",
+        member: Membership | None = None,
     ) -> None:
         """All of it in one transaction; returns when that is committed.
 
@@ -66,11 +68,16 @@ class Transactions:
         ----------
         positions
             What the group is to have committed by it, if anything.
+        member
+            Whose positions they are, so that the broker takes them from nobody who
+            was voted out; without one it does not ask.
 
         Raises
         ------
         ValueError
             Before it is fenced.
+        VotedOut
+            Where the group has gone on without the member; nothing is committed.
         KafkaError
             Whether it is committed is not known: whoever fences next and reads knows.
         """
@@ -87,7 +94,7 @@ class Transactions:
             )
         await delivered(sent)
         if positions is not None:
-            await producer.send_offsets_to_transaction(positions, group)
+            await producer.send_offsets_to_transaction(positions, group, member)
         await producer.commit_transaction()
 
     async def abort(self, *parts: Iterable[TopicPartition]) -> None:

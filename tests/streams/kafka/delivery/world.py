@@ -90,7 +90,7 @@ class World:
         self.places = [
             SourcePlace(full_name(NAMESPACE, SOURCE), p) for p in range(N_SOURCES)
         ]
-        self.group = Group(self.places, rng)
+        self.group = Group(self.places, rng, self._of_generation)
         self.settings = Settings(
             delivery=DeliverySettings(
                 commit_s=1.0, state_s=1e9, state_records=rng.choice((1, 3, 8, 1_000))
@@ -128,6 +128,9 @@ class World:
         finally:
             self._clear_away()
         return self.outcome
+
+    def _of_generation(self, generation: int, members: set[str]) -> None:
+        self.kafka.transactions.members[GROUP] = generation, members
 
     def log_of(self, place: TopicPartition) -> PartitionLog:
         """The log of a partition of the source."""

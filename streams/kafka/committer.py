@@ -20,6 +20,7 @@ import msgspec
 
 from rankstream.settings import Settings
 from streams.kafka.backlog import Backlog
+from streams.kafka.checkpoint_due import CheckpointDue
 from streams.kafka.commit_lines import CommitLines
 from streams.kafka.membership import Membership
 from streams.kafka.partition_life import Event, PartitionLife, State
@@ -35,13 +36,10 @@ from streams.kafka.state.resume_position import (
     Loss,
     ResumePosition,
     StateRefused,
-    check_missing,
-    check_position,
-    check_settings,
-    decode_position,
     encode_position,
     first_position,
     start_of,
+    taken_position,
 )
 from streams.kafka.state.state_log import PartitionLog, StateRead
 from streams.kafka.status.start_phases import Opening
@@ -121,8 +119,8 @@ class Committer:
         self.losses = LossRule(kind, partition, settings, accepted)
         self._pinned = pinned_settings(kind, settings)
         self._delivery = settings.delivery
-        self._checkpoint_at_s = self._written_at_s = time.monotonic()
-        self._n_since_checkpoint = 0
+        self._checkpoint = CheckpointDue(settings.delivery)
+        self._written_at_s = time.monotonic()
         self._lines = CommitLines(self.name)
         self._gathering, self._writing = asyncio.Lock(), asyncio.Lock()
 
@@ -206,7 +204,7 @@ class Committer:
         if record.offset > self.folded:
             self.stage.fold(record)
             self.folded = record.offset
-            self._n_since_checkpoint += 1
+            self._checkpoint.take()
             if self.life.state.may_write:
                 self.backlog.weigh(record)
             elif record.offset >= self.position.offset:
@@ -270,8 +268,8 @@ class Committer:
         self, read: StateRead, committed: int | None, is_current: Callable[[], bool]
     ) -> int:
         """Take the state back; says at which offset to start."""
-        found = self._found(read, committed)
         items, _, source = read
+        found = taken_position(items, source, self.kind, self._pinned, committed)
         position = found and self.losses.behind(found, source)
         if found is None:
             self.losses.tell_beginning(source)
@@ -293,9 +291,7 @@ class Committer:
                 return start
             is_checkpoint = is_new or self.kind.state_always
             await self._write(self._taken(outputs, 0, is_checkpoint=is_checkpoint))
-        # Partitions of a process checkpoint one after another, not all at once.
-        share = self.partition / max(1, source.n_partitions)
-        self._checkpoint_at_s = time.monotonic() - self._delivery.state_s * share
+        self._checkpoint.stagger(self.partition / max(1, source.n_partitions))
         if is_planted(SKIP_RESUME_POSITION, self.kind.name):
             log.warning("event=fault-planted partition=%s", self.name)
             checkpoint = self.position.checkpoint_offset
@@ -303,19 +299,6 @@ class Committer:
             opened, self.folded = Event.OPENED_LEVEL, start - 1
         self.life.take(opened)
         return start
-
-    def _found(self, read: StateRead, committed: int | None) -> ResumePosition | None:
-        """The resume position among what was read, if it may be gone on from."""
-        items, _, source = read
-        state_topic = self.kind.state_topics[0]
-        packed = items.pop((state_topic, POSITION_KEY), None)
-        if packed is None:
-            check_missing(source, state_topic, committed=committed, n_keys=len(items))
-            return None
-        position = decode_position(packed)
-        check_position(position, source, self.kind)
-        check_settings(position, self.name, self._pinned)
-        return msgspec.structs.replace(position, stage_version=self.kind.version)
 
     def _resume(self, position: ResumePosition) -> Event:
         """Be where the position says; whether the state is behind it."""
@@ -378,8 +361,7 @@ class Committer:
                 checkpoint_offset=self.folded,
                 checkpoint_fingerprint=fingerprint,
             )
-            self._checkpoint_at_s = time.monotonic()
-            self._n_since_checkpoint = 0
+            self._checkpoint.written()
         place = self.kind.state_topics[0], POSITION_KEY
         changes.append(Change(*place, encode_position(self.position)))
         self.counts = self.stage.counters()
@@ -415,11 +397,7 @@ class Committer:
         is_level = self.folded <= self.position.checkpoint_offset
         if is_level or self.kind.state_always:
             return False
-        return (
-            is_last
-            or time.monotonic() - self._checkpoint_at_s >= self._delivery.state_s
-            or self._n_since_checkpoint >= self._delivery.state_records
-        )
+        return is_last or self._checkpoint.is_due
 
 
 def acknowledge(events: list[Any]) -> None:

@@ -13,6 +13,7 @@ from streams.kafka.flow import Flow
 from streams.kafka.membership import Membership
 from streams.kafka.partition_life import Event
 from streams.kafka.source_watch import SourceWatch
+from streams.kafka.state import resume_position
 from streams.kafka.state import state_log as state_log_module
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.lost_records import LossRule
@@ -156,7 +157,7 @@ def replays_aloud(patch: pytest.MonkeyPatch) -> None:
 
 def takes_any_position(patch: pytest.MonkeyPatch) -> None:
     """Also where the records behind it are gone."""
-    patch.setattr(committer_module, "check_position", lambda *_: None)
+    patch.setattr(resume_position, "check_position", lambda *_: None)
 
 
 def suspends_nothing(patch: pytest.MonkeyPatch) -> None:

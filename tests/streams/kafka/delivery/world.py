@@ -22,7 +22,7 @@ from aiokafka.errors import IllegalOperation, ProducerFenced
 
 from rankstream.settings import DeliverySettings, Settings
 from rankstream.wire.topics import full_name
-from streams.kafka import assignment, committer
+from streams.kafka import assignment, checkpoint_due, committer
 from streams.kafka.assignment import TopicPartition
 from streams.kafka.state.resume_position import StateRefused
 from tests.fakes.kafka import FakeKafka
@@ -113,6 +113,7 @@ class World:
         with (
             patch.object(assignment, "time", clock),
             patch.object(committer, "time", clock),
+            patch.object(checkpoint_due, "time", clock),
         ):
             return self._run()
 

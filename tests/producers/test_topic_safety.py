@@ -159,7 +159,7 @@ def test_brokers_give_the_time_of_every_record_of_new_topics() -> None:
 
 def test_what_a_start_would_read_for_nothing_is_told() -> None:
     """Of states that every commit writes to; nobody minds less than was asked for."""
-    older = SAFE | dict(zip(UNCOMPACTED, ("60000", "86400000"), strict=True))
+    older = SAFE | dict(zip(UNCOMPACTED, ("120000", "86400000"), strict=True))
     least = SAFE | dict.fromkeys(UNCOMPACTED, "1000")
     for topic in topics_of(KafkaSettings()):
         is_first = any(topic.name == kind.state_topics[0] for kind in STAGES)

@@ -108,10 +108,11 @@ class JointLog:
             await own.close()
             raise
         self._owned[name] = _Owned(by, timeout_ms)
-        if self._writer is None:
-            self._writer, self._writes_as = own, name
-        else:
-            await own.close()
+        idle: Transactions | None = own
+        if self._writer is None or self._writes_as == name:
+            idle, self._writer, self._writes_as = self._writer, own, name
+        if idle is not None:
+            await idle.close()
 
     def owns(self, name: str, by: object) -> bool:
         """Whether an id is this process's, taken by this one."""
@@ -173,7 +174,11 @@ class JointLog:
         await asyncio.shield(self._asking)
 
     async def end_what_hangs(
-        self, is_decided: Callable[[], Awaitable[bool]], *, of_all: bool
+        self,
+        is_decided: Callable[[], Awaitable[bool]],
+        timeout_ms: int,
+        *,
+        of_all: bool,
     ) -> None:
         """Abort what brokers keep open although its transaction has ended.
 
@@ -185,8 +190,7 @@ class JointLog:
             Whether of ids of others, too, who then start again.
         """
         async with self._ending:  # two would fence each other
-            owned = dict(self._owned)
-            names = await self._all_names() if of_all else list(owned)
+            names = await self._all_names() if of_all else list(self._owned)
             for name in names:
                 if await is_decided():
                     return
@@ -195,7 +199,7 @@ class JointLog:
                     continue
                 own = Transactions(self._cluster, name)
                 try:
-                    await own.fence(max(each.timeout_ms for each in owned.values()))
+                    await own.fence(timeout_ms)
                     await self._abort(own)
                 finally:
                     await own.close()

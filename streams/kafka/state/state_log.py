@@ -196,7 +196,9 @@ class StateLog:
             return
         log.warning("event=ending-what-hangs partition=%s", name)
         for of_all in (False, True):
-            await self._joint.end_what_hangs(is_decided, of_all=of_all)
+            await self._joint.end_what_hangs(
+                is_decided, self._timeout_ms, of_all=of_all
+            )
             # The broker itself ends what is open for longer.
             if await is_decided_by(self._timeout_ms / 1_000):
                 return

@@ -28,6 +28,7 @@ from streams.kafka.append_time import wall_ms
 from streams.kafka.broker_away import BrokerAway
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import Waiting, client_options
+from streams.kafka.group_positions import PositionsHang, stable_positions
 from streams.kafka.reader_role import RETRY_S, either
 from streams.kafka.source.positions import (
     Bounds,
@@ -39,7 +40,6 @@ from streams.kafka.source.recent_lists import learn_lists
 from streams.kafka.source.source_log import Position, SourceLog
 from streams.kafka.source.source_member import SourceMember
 from streams.kafka.source_watch import ClusterTopics, Describe
-from streams.kafka.state.group_positions import PositionsHang, stable_positions
 from streams.kafka.status.role_status import AdaptStatus
 from streams.kafka.status.status_page import Status
 from streams.topology import group_of

@@ -20,8 +20,8 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from streams.kafka.member_offsets import VotedOut
 from streams.kafka.membership import Membership
-from streams.kafka.state.member_offsets import VotedOut
 from tests.fakes.partition_log import PartitionLog, Writer
 
 Offsets = dict[TopicPartition, int]

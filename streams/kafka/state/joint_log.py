@@ -17,8 +17,8 @@ from aiokafka import TopicPartition
 
 from streams.kafka.broker_away import BrokerAway
 from streams.kafka.clients import Cluster
+from streams.kafka.group_positions import PositionsHang
 from streams.kafka.membership import Membership
-from streams.kafka.state.group_positions import PositionsHang
 from streams.kafka.state.transactions import Transactions
 from streams.stage import Output
 from streams.topology import StageKind, group_of

@@ -10,13 +10,13 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from kafka import KafkaAdminClient
 
 from streams.kafka.clients import KafkaClients, Producer
-from streams.kafka.membership import Membership
-from streams.kafka.state.group_positions import (
+from streams.kafka.group_positions import (
     Committed,
     PositionsHang,
     stable_positions,
 )
-from streams.kafka.state.member_offsets import VotedOut
+from streams.kafka.member_offsets import VotedOut
+from streams.kafka.membership import Membership
 from tests.services import KafkaService
 
 ASK_MS = 1_000

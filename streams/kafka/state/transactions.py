@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import InvalidTimestampError
+from aiokafka.errors import InvalidTimestampError, InvalidTransactionTimeout
 
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.kafka.clients import Cluster, Producer
@@ -40,7 +40,13 @@ class Transactions:
         return self._producer is not None
 
     async def fence(self, timeout_ms: int = 0) -> None:
-        """Become the only writer; ends all that an earlier one has left."""
+        """Become the only writer; ends all that an earlier one has left.
+
+        Raises
+        ------
+        LogRefused
+            Where brokers allow no transaction to last so long.
+        """
         await self.close()
         cluster, timeout_ms = self._cluster, timeout_ms or self._timeout_ms
         self._producer = cluster.clients.producer(
@@ -53,7 +59,14 @@ class Transactions:
             max_batch_size=MIB,
             linger_ms=0,
         )
-        await self._producer.start()
+        try:
+            await self._producer.start()
+        except InvalidTransactionTimeout as error:
+            raise LogRefused(
+                "delivery.transaction_timeout_ms must be at most what brokers allow; "
+                f"got {timeout_ms:,}: lower it, or raise their "
+                "transaction.max.timeout.ms"
+            ) from error
 
     async def commit(
         self,

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from kafka import KafkaAdminClient
 
-from streams.kafka.clients import KafkaClients, Producer
+from streams.kafka.clients import Cluster, KafkaClients, Producer
 from streams.kafka.group_positions import (
     Committed,
     PositionsHang,
@@ -17,6 +17,8 @@ from streams.kafka.group_positions import (
 )
 from streams.kafka.member_offsets import VotedOut
 from streams.kafka.membership import Membership
+from streams.kafka.state.transactions import Transactions
+from streams.stage import LogRefused
 from tests.services import KafkaService
 
 ASK_MS = 1_000
@@ -150,6 +152,20 @@ def test_an_instance_that_has_a_successor_commits_nothing(kafka: KafkaService) -
             first._closed = False
         finally:
             await closed(bench)
+
+    asyncio.run(body())
+
+
+def test_a_transaction_may_last_as_long_as_brokers_allow(kafka: KafkaService) -> None:
+    """A longer one is refused in words, as it will never be allowed."""
+
+    async def body() -> None:
+        client = {"bootstrap_servers": kafka.bootstrap}
+        own = Transactions(Cluster(uuid.uuid4().hex[:8], client, {}), "long")
+        await own.fence(900_000)
+        with pytest.raises(LogRefused, match="must be at most what brokers allow"):
+            await own.fence(900_001)
+        await own.close()
 
     asyncio.run(body())
 

@@ -27,10 +27,10 @@ from streams.kafka.processes.child_end import (
     end_for_memory,
     tell_parent,
 )
+from streams.kafka.referring_state import ReferringState
 from streams.kafka.source_watch import ClusterTopics, SourceWatch, known_topics
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.lost_records import AcceptedLoss, loss_of
-from streams.kafka.state.state_log import StateLog
 from streams.kafka.status.metrics import Gauges
 from streams.kafka.status.status_page import Status
 from streams.kafka.transport import ReadProgress, Transport
@@ -101,7 +101,7 @@ class StageApp(faust.App):
         kind = self.kinds.get(place.topic)
         if kind is None:
             return None
-        state = StateLog(kind, place.partition, self.cluster, self.joint)
+        state = ReferringState(kind, place.partition, self.cluster, self.joint)
         lost = loss_of(self.accepted, kind.source, place.partition)
         return Committer(kind, place.partition, state, self.stage_settings, lost)
 

@@ -30,6 +30,7 @@ from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
+from streams.kafka.referring_state import ReferringState
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
@@ -163,7 +164,7 @@ class _Split:
     async def _catch_up(self, partition: int, n_partitions: int) -> None:
         """Fold what no worker has folded yet, and write the state."""
         settings = self._settings.with_kafka(partitions=n_partitions)
-        state = StateLog(self._fold, partition, self._cluster)
+        state = ReferringState(self._fold, partition, self._cluster)
         committer = Committer(self._fold, partition, state, settings)
         start = await committer.open(None)
         n_folded = 0

@@ -4,8 +4,6 @@ The fold does not write a list whose window is open once more: its state says wh
 `events` that stands. Retention must leave it there for as long; a start says otherwise.
 """
 
-from aiokafka import TopicPartition
-
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     SourcePartition,
@@ -53,7 +51,7 @@ class ReferringState(StateLog):
     async def _records(self, first: int, last: int) -> dict[int, bytes]:
         """Values of the source by offset, both ends included."""
         cluster = self._cluster
-        place: TopicPartition = cluster.place(self._kind.source, self._partition)
+        place = cluster.place(self._kind.source, self._partition)
         consumer = cluster.clients.consumer(
             **cluster.client,
             isolation_level="read_committed",

@@ -105,11 +105,12 @@ class Stopped:
 
 
 def run(
-    records: Iterable[list[Element]], restarts: set[int], *, refers: bool
+    records: Iterable[list[Element]], restarts: set[int], *, refers_from: int
 ) -> Stopped:
-    """A join over records, stopped behind some of them."""
-    stopped = Stopped(refers=refers)
+    """A join over records, stopped behind some, that refers to those from one on."""
+    stopped = Stopped(refers=False)
     for number, record in enumerate(records):
+        stopped.refers = number >= refers_from
         stopped.take(record)
         if number in restarts:
             stopped.restart()
@@ -142,8 +143,12 @@ def test_what_is_referred_to_is_taken_back_like_what_was_kept(
     records: list[list[Element]], restarts: set[int]
 ) -> None:
     """Wherever it is stopped: the same outcomes, in the same order."""
-    logged, kept = (run(records, restarts, refers=refers) for refers in (True, False))
+    logged, upgraded, kept = (
+        run(records, restarts, refers_from=first) for first in (0, 2, 99)
+    )
     assert logged.told == kept.told
+    # As a state of before holds bytes, beside what has come since.
+    assert upgraded.told == kept.told
 
 
 def folded_state(n_features: int, time: TimeSettings = TIME) -> dict[bytes, bytes]:

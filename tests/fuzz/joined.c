@@ -112,10 +112,17 @@ static void checkpoint(void) {
     join_accepted(join, out, ends, due_ms, origins, again);
     CHECK(again[0] == sizes[0] && again[1] == sizes[1]);
     CHECK(n == 0 || ends[n - 1] == sizes[1]);
+    int64_t n_kept = 0, last = NOWHERE;
     for (size_t i = 0; i < n; i++) {
         int64_t places[ELEMENT_WIDTH], start = i ? ends[i - 1] : 0;
-        CHECK(fold_find_fields(out, start, ends[i], places) == ends[i]);
-        CHECK(due_ms[i] > now_ms && origins[i] == NOWHERE);
+        CHECK(due_ms[i] > now_ms);
+        if (origins[i] == NOWHERE) {
+            CHECK(fold_find_fields(out, start, ends[i], places) == ends[i]);
+            n_kept++;
+        } else {
+            CHECK(ends[i] == start && origins[i] > last);
+            last = origins[i];
+        }
     }
     join_accepted(join, NULL, NULL, NULL, NULL, again);
     CHECK(again[0] == 0 && again[1] == 0);
@@ -127,7 +134,7 @@ static void checkpoint(void) {
     join_remembered(join, due_ms, names);
     for (size_t i = 0; i < n_known; i++)
         CHECK(due_ms[i] <= now_ms && due_ms[i] > now_ms - REMEMBER_MS);
-    restore(due_ms, names, (int64_t)n_known, out, n_bytes, (int64_t)n);
+    restore(due_ms, names, (int64_t)n_known, out, n_bytes, n_kept);
 }
 
 /* ---- what is rare ---- */
@@ -232,9 +239,12 @@ static int take_frontier(const uint8_t *data, const int64_t *places) {
 /* Whether the log goes on behind these elements. */
 static int take_all(const uint8_t *data, const int8_t *tags, const int64_t *places,
                     int64_t n) {
+    /* Of every other record only where it stands is told. */
+    static int64_t n_records;
+    int64_t origin = ++n_records % 2 ? n_records << 24 : NOWHERE;
     for (int64_t i = 0; i < n; i++) {
         int64_t end =
-            join_take(join, data, tags, places, i, n, MOST_CLICKS, MOST_BYTES, NOWHERE);
+            join_take(join, data, tags, places, i, n, MOST_CLICKS, MOST_BYTES, origin);
         if (end == NOT_WHOLE)
             return 0;
         CHECK(end >= i && end <= n);

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from rankstream.settings import Settings, TimeSettings
+from rankstream.settings import DeliverySettings, Settings, TimeSettings
 from rankstream.wire.events import ACTIVE, Element, Frontier, encode_record
 from rankstream.wire.topics import EVENTS
 from streams.kafka.clients import Cluster
@@ -22,8 +22,11 @@ from tests.fakes.partition_log import Content
 from tests.streams.kafka.memory_log import Acknowledged
 
 SETTINGS = Settings(
-    time=TimeSettings(click_window_ms=1_000, disorder_ms=100, remember_ms=500)
+    time=TimeSettings(click_window_ms=1_000, disorder_ms=100, remember_ms=500),
+    delivery=DeliverySettings(state_s=3_600.0, state_records=2),
 )
+"""A checkpoint is due after two records, and never because of the time."""
+
 LOG = TopicPartition(EVENTS, 0)
 (FOLD,) = (kind for kind in STAGES if kind.name == "fold")
 
@@ -85,7 +88,6 @@ async def stopped(cell: Cell) -> dict[str, int]:
     cell.append(*lists("a", "b"), reached(0))
     cell.append(*lists("c", at_ms=1_500), reached(1_500))
     await cell.fold(committer, start)
-    committer._checkpoint_at_s = -1e9
     assert await committer.commit()
     cell.append(*lists("d", at_ms=1_600))
     await cell.fold(committer, committer.next_offset)

@@ -151,6 +151,10 @@ def elements_of(
     for run in _runs(origins):
         if run[0] == NOWHERE:
             packed = [*islice(raw, len(run))]
+            if len(packed) < len(run):
+                raise ValueError(
+                    f"a segment must hold {len(run)} elements more; got {len(packed)}"
+                )
             yield Elements(NO_HEAD + array_head(len(packed)) + b"".join(packed))
             continue
         if record is None or offset != run[0] >> NUMBER_BITS:

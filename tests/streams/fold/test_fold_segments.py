@@ -15,10 +15,13 @@ from streams.fold.join import Join
 from streams.fold.segments import (
     FARTHEST_OFFSET,
     LOGGED,
+    OPEN,
     REFERENCES_AT_ONCE,
     Segments,
+    array_head,
     first_referred,
     origin_at,
+    segment_key,
 )
 from streams.native.elements import Elements
 from streams.native.joining import NOWHERE
@@ -220,6 +223,23 @@ def test_a_log_that_lacks_what_is_referred_to_is_refused(is_cut: bool) -> None:
     partition_fold(0, Settings(time=TIME)).restore(
         [*state, referred("events", 7, value)]
     )
+
+
+def test_a_segment_that_lacks_what_stands_nowhere_else_is_refused() -> None:
+    """As of a click that waits, in whose place the state has another segment's."""
+    fold = partition_fold(0, Settings(time=TIME))
+    elements = [impression("a"), click("later"), click("b"), impression("c")]
+    value = encode_record([1, 0, 1, elements])
+    fold.fold(SourceRecord("events", 0, 1, 0, None, value, ()))
+    state = {change.key: change for change in fold.changes()}
+    log = referred("events", 1, value)
+    partition_fold(0, Settings(time=TIME)).restore([*state.values(), log])
+
+    key = segment_key(OPEN, 0, 0)
+    one = array_head(1) + encode_record(click("later"))
+    state[key] = state[key]._replace(value=one)
+    with pytest.raises(LogBroken, match="must hold 2 elements more; got 1"):
+        partition_fold(0, Settings(time=TIME)).restore([*state.values(), log])
 
 
 def test_references_that_fill_several_values_come_back_in_order() -> None:

@@ -15,6 +15,7 @@ from rankstream.configuration.cluster import (
     KafkaSettings,
     MetricsSettings,
     RedisSettings,
+    delivery_faults,
     kafka_faults,
     redis_faults,
 )
@@ -242,6 +243,7 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from source_faults(settings.sources)
     yield from kafka_faults(settings.kafka)
     yield from redis_faults(settings.redis)
+    yield from delivery_faults(settings.delivery)
     yield from serve_faults(settings.serve)
 
 

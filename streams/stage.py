@@ -9,7 +9,15 @@ from typing import NamedTuple, Protocol
 
 from rankstream.wire.schemas import LogRefused
 
-__all__ = ["Change", "LogRefused", "Output", "SourceRecord", "Stage"]
+__all__ = [
+    "Change",
+    "LogRefused",
+    "Output",
+    "SourceRecord",
+    "Stage",
+    "offset_referred",
+    "referred",
+]
 
 
 class SourceRecord(NamedTuple):
@@ -46,6 +54,16 @@ class Change(NamedTuple):
     value: bytes | None
 
 
+def referred(topic: str, offset: int, value: bytes) -> Change:
+    """A record of a source, as a piece of the state that refers to it."""
+    return Change(topic, offset.to_bytes(8, "big"), value)
+
+
+def offset_referred(piece: Change) -> int:
+    """The offset of a record that was made a piece of state."""
+    return int.from_bytes(piece.key, "big")
+
+
 class Stage(Protocol):
     """One partition of one stage.
 
@@ -75,7 +93,8 @@ class Stage(Protocol):
     def restore(self, items: Iterable[Change]) -> None:
         """Take back what `changes` gave, the last value of each key.
 
-        Called once, before the first `fold`.
+        With it come the records of the source that these refer to, each as `referred`
+        makes it. Called once, before the first `fold`.
         """
 
     def fingerprint(self) -> bytes:

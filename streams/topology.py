@@ -5,7 +5,7 @@ A new stage is a file and a row of `STAGES`. Nothing heavy is loaded before a st
 built.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -34,6 +34,9 @@ from rankstream.wire.topics import (
 from streams.stage import Stage
 from streams.topic_rows import TOPICS
 
+State = Mapping[tuple[str, bytes], bytes]
+"""By topic and key."""
+
 
 @dataclass(frozen=True)
 class StageKind:
@@ -61,6 +64,9 @@ class StageKind:
     pinned
         Settings that the fold depends on and that nothing else holds to what they
         were. They are recorded with the resume position, and a change is refused.
+    refers_from
+        The first offset of the source that a state, by topic and key, refers to; None
+        where it refers to nothing. It is restored with all from there to its end.
     """
 
     name: str
@@ -75,6 +81,7 @@ class StageKind:
     conversion: str = ""
     warm_up: Callable[[Settings], None] | None = None
     pinned: tuple[str, ...] = ()
+    refers_from: Callable[[State], int | None] = lambda _: None
 
 
 INGEST_PINNED = (
@@ -122,6 +129,12 @@ def _fold(settings: Settings, partition: int) -> Stage:
     from streams.partition_fold import partition_fold  # noqa: PLC0415
 
     return partition_fold(partition, settings)
+
+
+def _fold_refers_from(state: State) -> int | None:
+    from streams.fold.segments import first_referred  # noqa: PLC0415
+
+    return first_referred(state)
 
 
 def _learn(settings: Settings, partition: int) -> Stage:
@@ -187,11 +200,12 @@ STAGES = (
             dead_letters(QUERIES),
             dead_letters(CLICKS),
         ),
-        version=4,
+        version=5,
         since=2,
         conversion=CONVERT_STATISTICS,
         warm_up=_warm_up_comparisons,
         pinned=FOLD_PINNED,
+        refers_from=_fold_refers_from,
     ),
     StageKind(
         name="learn",

@@ -121,6 +121,21 @@ def _of_retention(kafka: KafkaSettings) -> Iterator[Fault]:
             )
 
 
+def delivery_faults(delivery: DeliverySettings) -> Iterator[Fault]:
+    """Each setting of `[delivery]` that cannot be so."""
+    longest = {
+        "session_timeout_s": delivery.session_timeout_s,
+        "transaction_timeout_ms": delivery.transaction_timeout_ms / 1_000,
+    }
+    for name, most_s in longest.items():
+        if delivery.commit_s >= most_s:
+            yield (
+                "delivery.commit_s",
+                f"delivery.commit_s must be less than delivery.{name}, {most_s:g} s; "
+                f"got {delivery.commit_s:g}",
+            )
+
+
 def redis_faults(redis: RedisSettings) -> Iterator[Fault]:
     """Each setting of `[redis]` that cannot be so."""
     if redis.ca_file and not redis.url.startswith("rediss://"):

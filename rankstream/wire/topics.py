@@ -48,11 +48,9 @@ COMPACTED = {
     "max.message.bytes": str(MAX_RECORD_BYTES),
 }
 EACH_COMMIT = COMPACTED | {
-    # The broker does not compact the newest segment, and a start reads all of it.
-    "segment.ms": "10000",
-    # So long it keeps the marker of each transaction, ten a second, and a start reads
-    # all of them. A start that takes longer may see a key that was removed; no state
-    # names it any more.
+    # So long the broker keeps the marker of each transaction, and a start reads all of
+    # them. A start that takes longer may see a key that was removed; no state names it
+    # any more.
     "delete.retention.ms": "600000",
 }
 """Of state topics that each commit writes to."""

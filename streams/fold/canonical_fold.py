@@ -1,12 +1,12 @@
 """The fold over the canonical log: join, consumers and interactions as one.
 
 Its state at an offset is one consistent checkpoint. The join's share of it is kept in
-*segments*: what was accepted between two checkpoints, in the order of the log, written
-once and removed by a tombstone when the watermark has passed all of it.
+*segments*: what was accepted between two checkpoints, in the order of the log. They say
+where in the log that stands, and leave when the watermark has passed all of it.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -16,28 +16,34 @@ from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
-from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE
+from rankstream.wire.topics import EVENTS, INTERACTIONS, LATE
 from streams.dead_letter import Origin, dead_letter
 from streams.fold.consumer import Consumer
 from streams.fold.join import EXCLUDED, Join
 from streams.fold.segments import (
-    NO_HEAD,
     STATE_KEY,
     STATE_TOPIC,
     Segment,
+    Segments,
     array_head,
-    segment_key,
+    joined,
+    may_refer,
+    origin_at,
 )
 from streams.native.closed_impressions import Closed
 from streams.native.elements import Elements
-from streams.stage import Change, LogRefused, Output, SourceRecord
+from streams.native.joining import NOWHERE
+from streams.stage import (
+    Change,
+    LogRefused,
+    Output,
+    SourceRecord,
+    offset_referred,
+)
 from streams.state_pieces import Parts
 
 KNOWN_MODELS = 4_096
 """Names of models whose partition is remembered."""
-
-ELEMENTS_AT_ONCE = 1_024
-"""Of accepted events, or known identities, that are packed into one value."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -78,8 +84,8 @@ class CanonicalFold:
         self._sequences = [0] * self._n_targets
         self._target_of: dict[tuple[int, int], int] = {}
         self._expected: dict[int, int] = {}
-        self._segments: list[Segment] = []
-        self._next_segment = 0
+        self._refers = may_refer(time)
+        self._segments = Segments(self.join)
 
     def fold(self, record: SourceRecord) -> None:
         """Take a record of the log.
@@ -109,7 +115,8 @@ class CanonicalFold:
             )
         self._expected[batch.source] = expected
         try:
-            self.join.take(batch)
+            origin = origin_at(record.offset) if self._refers else NOWHERE
+            self.join.take(batch, origin)
         except (ValueError, msgspec.DecodeError) as error:
             raise LogBroken(
                 f"the elements of a record must be readable; {error}, in {where}"
@@ -137,15 +144,14 @@ class CanonicalFold:
 
     def changes(self) -> Iterable[Change]:
         """What `restore` needs that it has not been given before."""
-        yield from self._new_segment()
-        yield from self._passed_segments()
+        yield from self._segments.changes()
         state = [
             SCHEMA,
             self.join.state(),
             self._sequences,
             sorted(self._expected.items()),
-            self._segments,
-            self._next_segment,
+            self._segments.living,
+            self._segments.next_number,
         ]
         for key, value in self._parts.split(STATE_KEY, _encode(state)):
             yield Change(STATE_TOPIC, key, value)
@@ -153,19 +159,26 @@ class CanonicalFold:
             yield from consumer.changes(self.join.counts)
 
     def restore(self, items: Iterable[Change]) -> None:
-        """Take back a state.
+        """Take back a state, with the records of the log that it refers to.
 
         Raises
         ------
         SchemaRefused
             Where another release wrote it.
+        LogBroken
+            Where something is missing.
         """
         known: dict[bytes, bytes] = {}
+        log: dict[int, bytes] = {}
         counted: list[Change] = []
         for item in items:
-            if item.topic != STATE_TOPIC:
+            if item.topic not in (STATE_TOPIC, EVENTS):
                 counted.append(item)
-            elif item.value is not None:
+            elif item.value is None:
+                continue
+            elif item.topic == EVENTS:
+                log[offset_referred(item)] = item.value
+            else:
                 known[item.key] = item.value
         for consumer in self.consumers:
             consumer.restore(counted)
@@ -174,13 +187,20 @@ class CanonicalFold:
         packed = self._parts.value(STATE_KEY, known)
         where = f"{STATE_TOPIC}[{self.partition}], key 'state'"
         check_schema(packed, SCHEMA, "the state of a fold", where)
-        _, join, self._sequences, expected, segments, self._next_segment = (
+        _, join, self._sequences, expected, segments, next_number = (
             msgspec.msgpack.decode(packed)
         )
         self.join.restore(join)
         self._expected = dict(expected)
-        self._segments = [Segment(*each) for each in segments]
-        self._restore_segments(known)
+        self._segments.living = [Segment(*each) for each in segments]
+        self._segments.next_number = next_number
+        try:
+            self._segments.restore(known, log)
+        except (ValueError, msgspec.DecodeError) as error:
+            raise LogBroken(
+                f"what was open must be readable; {error}, in {STATE_TOPIC}"
+                f"[{self.partition}]: begin anew in another --namespace"
+            ) from error
 
     def fingerprint(self) -> bytes:
         """A digest of counts, sequence numbers and time."""
@@ -247,7 +267,7 @@ class CanonicalFold:
         return target
 
     def _write_interactions(self, target: int, closed: list[Closed]) -> None:
-        for n_packed, packed in _joined(part for one in closed for part in one.parts()):
+        for n_packed, packed in joined(part for one in closed for part in one.parts()):
             first = self._sequences[target] + 1
             head = b"".join(map(_encode, (SCHEMA, self.partition, first)))
             value = b"\x94" + head + array_head(n_packed) + packed
@@ -278,88 +298,6 @@ class CanonicalFold:
             }
             self._outputs.append(dead_letter(Origin(*click.origin), click.raw, reason))
         self.join.beyond.clear()
-
-    def _new_segment(self) -> Iterator[Change]:
-        """What was accepted since the last checkpoint, and is not decided yet."""
-        due, raw = self.join.new_accepted()
-        parts = _joined((1, one) for one in raw)
-        blocks = (array_head(n) + packed for n, packed in parts)
-        yield from self._segment("open", due, blocks)
-        times, names = self.join.new_remembered()
-        blocks = (
-            _encode([times[i:j].astype("<i8").tobytes(), names[i:j].tobytes()])
-            for i in range(0, len(times), ELEMENTS_AT_ONCE)
-            for j in [i + ELEMENTS_AT_ONCE]
-        )
-        yield from self._segment("known", times.tolist(), blocks)
-        self._next_segment += 1
-
-    def _segment(
-        self, kind: str, due_ms: list[int], blocks: Iterator[bytes]
-    ) -> Iterator[Change]:
-        if not due_ms:
-            return
-        n_blocks = 0
-        for block in blocks:
-            yield Change(
-                STATE_TOPIC, segment_key(kind, self._next_segment, n_blocks), block
-            )
-            n_blocks += 1
-        self._segments.append(Segment(kind, self._next_segment, max(due_ms), n_blocks))
-
-    def _passed_segments(self) -> Iterator[Change]:
-        now_ms = self.join.watermark.at_ms
-        kept = []
-        for segment in self._segments:
-            kind, number, last_ms, n_blocks = segment
-            is_needed = (
-                last_ms > now_ms if kind == "open" else self.join.is_remembered(last_ms)
-            )
-            if is_needed:
-                kept.append(segment)
-                continue
-            for block in range(n_blocks):
-                yield Change(STATE_TOPIC, segment_key(kind, number, block), None)
-        self._segments = kept
-
-    def _restore_segments(self, values: dict[bytes, bytes]) -> None:
-        for packed in self._blocks("known", values):
-            packed_times, packed_names = msgspec.msgpack.decode(packed)
-            times = np.frombuffer(packed_times, "<i8").astype(np.int64)
-            names = np.frombuffer(packed_names, "<u8").astype(np.uint64)
-            kept = self.join.is_remembered(times)
-            if kept.any():
-                self.join.restore_known(times[kept], names.reshape(-1, 2)[kept])
-        for packed in self._blocks("open", values):
-            try:
-                self.join.restore_elements(Elements(NO_HEAD + packed))
-            except (ValueError, msgspec.DecodeError) as error:
-                raise LogBroken(
-                    f"what was open must be readable; {error}, in {STATE_TOPIC}"
-                    f"[{self.partition}]: begin anew in another --namespace"
-                ) from error
-
-    def _blocks(self, kind: str, values: dict[bytes, bytes]) -> Iterator[bytes]:
-        for own_kind, number, _, n_blocks in self._segments:
-            if own_kind == kind:
-                for block in range(n_blocks):
-                    yield values[segment_key(kind, number, block)]
-
-
-def _joined(parts: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Neighbours together, in pieces that each fit a batch; counts are added."""
-    n_joined, n_bytes = 0, 0
-    pieces: list[bytes] = []
-    for n, packed in parts:
-        is_full = n_bytes + len(packed) > BATCH_BYTES or n_joined + n > ELEMENTS_AT_ONCE
-        if pieces and is_full:
-            yield n_joined, b"".join(pieces)
-            n_joined, n_bytes, pieces = 0, 0, []
-        pieces.append(packed)
-        n_joined += n
-        n_bytes += len(packed)
-    if pieces:
-        yield n_joined, b"".join(pieces)
 
 
 def _summary(impression: Impression) -> bytes:

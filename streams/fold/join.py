@@ -33,7 +33,9 @@ from streams.native.joining import (
     BEYOND,
     KNOWN,
     LATE,
+    NOWHERE,
     WAITS,
+    Accepted,
     NativeJoin,
 )
 
@@ -125,18 +127,25 @@ class Join:
         """Identities that are remembered."""
         return self._native.sizes()[2]
 
-    def take(self, elements: Elements) -> None:
-        """Take elements of the log in their order."""
+    def take(self, elements: Elements, origin: int = NOWHERE) -> None:
+        """Take elements of the log in their order.
+
+        `origin` is that of the first of them, and rises by one from each to the next:
+        what a later call of `new_accepted` says of what it accepts. NOWHERE says that
+        bytes are to be kept.
+        """
         n_elements, n_frontiers, i = len(elements), 0, 0
-        while (i := self._native.take(elements, i, self._limits)) < n_elements:
+        take, limits = self._native.take, self._limits
+        while (i := take(elements, i, limits, origin)) < n_elements:
             tag, raw = elements.tags[i], elements.raw(i)
+            own = NOWHERE if origin == NOWHERE else origin + i
             if tag == e.FRONTIER:
                 n_frontiers += 1
                 self._frontier(raw)
             elif tag == e.IMPRESSION:
-                self._impression(raw)
+                self._impression(raw, own)
             else:
-                self._click(raw)
+                self._click(raw, own)
             i += 1
         self.counts["consumed"] += n_elements - n_frontiers
 
@@ -144,7 +153,7 @@ class Join:
         """Have the next checkpoint say of a click that it waits, or no longer does."""
         self._native.note(click.at_ms + self._disorder_ms, encode_record(click))
 
-    def _impression(self, raw: bytes) -> None:
+    def _impression(self, raw: bytes, origin: int) -> None:
         impression = decode_impression(raw)
         close_ms = impression.at_ms + self._window_ms
         if self._native.find(impression.identity) not in (ABSENT, AWAITED):
@@ -153,7 +162,7 @@ class Join:
             self.counts["late"] += 1
             self.set_aside.append(("late", impression))
         else:
-            opened = self._native.open(raw)
+            opened = self._native.open(raw, origin)
             self._meet(impression.identity, opened, close_ms)
 
     def _meet(self, identity: bytes, opened: int, close_ms: int) -> None:
@@ -162,9 +171,9 @@ class Join:
             if click.at_ms > close_ms:
                 # It was accepted as waiting: say that it no longer is.
                 self._note(msgspec.structs.replace(click, position=WITHDRAWN))
-            self._attach(click, opened, encode_record(click))
+            self._attach(click, opened, encode_record(click), NOWHERE)
 
-    def _click(self, raw: bytes) -> None:
+    def _click(self, raw: bytes, origin: int) -> None:
         click = decode_click(raw)
         if click.identity == click.impression:
             raise ValueError("a click must have another identity than its impression")
@@ -173,7 +182,7 @@ class Join:
             return
         found = self._native.find(click.impression)
         if found > AWAITED:
-            self._attach(click, found, raw)
+            self._attach(click, found, raw, origin)
         elif found == KNOWN:
             self._put_aside("late", click)
         elif self._is_orphan(click):
@@ -204,8 +213,8 @@ class Join:
         self._n_waiting += 1
         self._expiring.add((click.at_ms + self._disorder_ms, click))
 
-    def _attach(self, click: Click, opened: int, raw: bytes) -> None:
-        position = self._native.attach(opened, raw, self._limits)
+    def _attach(self, click: Click, opened: int, raw: bytes, origin: int) -> None:
+        position = self._native.attach(opened, raw, self._limits, origin)
         if position == LATE:
             self._native.remove(click.identity)
             self._put_aside("late", click)
@@ -282,8 +291,8 @@ class Join:
         """Whether what closed at a time is still known; or at each of many."""
         return closed_ms > self.watermark.at_ms - self._remember_ms
 
-    def new_accepted(self) -> tuple[list[int], list[bytes]]:
-        """What was accepted since the last call and is not decided: due time, bytes."""
+    def new_accepted(self) -> Accepted:
+        """What was accepted since the last call and is not decided."""
         return self._native.accepted()
 
     def new_remembered(self) -> tuple[Int64, Names]:

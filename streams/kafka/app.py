@@ -27,9 +27,10 @@ from streams.kafka.processes.child_end import (
     end_for_memory,
     tell_parent,
 )
+from streams.kafka.referring_state import ReferringState
 from streams.kafka.source_watch import ClusterTopics, SourceWatch, known_topics
+from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.lost_records import AcceptedLoss, loss_of
-from streams.kafka.state.state_log import StateLog
 from streams.kafka.status.metrics import Gauges
 from streams.kafka.status.status_page import Status
 from streams.kafka.transport import ReadProgress, Transport
@@ -78,9 +79,10 @@ class StageApp(faust.App):
         self.cluster = cluster
         self.accepted = tuple(accepted)
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
+        self.joint = JointLog(cluster, tuple(self.kinds.values()))
         self.watch = self._watch()
         self.assignment = Assignment(
-            self.committer_of, settings, self, fail, self.watch.check, self._tell_ready
+            self, settings, fail, self.watch.check, self._tell_ready
         )
         self.status = status
         gauges = Gauges(
@@ -99,9 +101,13 @@ class StageApp(faust.App):
         kind = self.kinds.get(place.topic)
         if kind is None:
             return None
-        state = StateLog(kind, place.partition, self.cluster)
+        state = ReferringState(kind, place.partition, self.cluster, self.joint)
         lost = loss_of(self.accepted, kind.source, place.partition)
         return Committer(kind, place.partition, state, self.stage_settings, lost)
+
+    async def written(self) -> None:
+        """Wait until nothing is being written."""
+        await self.joint.written()
 
     def _watch(self) -> SourceWatch:
         names = dict.fromkeys(
@@ -186,6 +192,9 @@ class StageApp(faust.App):
 
     async def keep_partitions(self, _: Any, *assigned: Any, **__: Any) -> None:
         """Hear which partitions were assigned, also where none was."""
+        consumer: Any = self.consumer
+        if consumer.membership is not None:
+            self.assignment.join(consumer.membership)
         await self.assignment.keep(assigned[0])
 
     async def fold_events(self, stream: Any, kind: StageKind) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from rankstream.settings import Settings
 from streams.kafka.committer import Committer
-from streams.kafka.partition_life import Event
+from streams.kafka.membership import Membership
+from streams.kafka.partition_life import Event, State
 from streams.kafka.watermark_alignment import SourceFrontier, held_back
 from streams.stage import SourceRecord
 
@@ -42,8 +43,8 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-class Reader(Protocol):
-    """Who reads the sources, as far as commits depend on it."""
+class Process(Protocol):
+    """Who reads the sources and writes the commits, as far as rules depend on it."""
 
     @property
     def rebalancing(self) -> bool:
@@ -52,14 +53,18 @@ class Reader(Protocol):
     def progress(self, place: TopicPartition) -> "ReadProgress":
         """How far a partition was read."""
 
+    def committer_of(self, place: TopicPartition) -> Committer | None:
+        """What commits a partition; None where its topic is no source of ours."""
+
+    async def written(self) -> None:
+        """Wait until nothing is being written."""
+
 
 class Assignment:
     """The partitions that a process has, and what may be done with each.
 
     Parameters
     ----------
-    committer_of
-        Makes what commits a partition; None where its topic is no source of ours.
     fail
         Ends the process. Nothing goes on after an error: whatever was under way is
         aborted by the next owner.
@@ -72,20 +77,19 @@ class Assignment:
 
     def __init__(
         self,
-        committer_of: Callable[[TopicPartition], Committer | None],
+        process: Process,
         settings: Settings,
-        reader: Reader,
         fail: Callable[[BaseException], NoReturn],
         check: Callable[[], Awaitable[None]],
         on_ready: Callable[[Collection[Committer]], None] = lambda _: None,
     ) -> None:
         self.committers: dict[TopicPartition, Committer] = {}
-        self._committer_of = committer_of
         self._settings = settings
-        self._reader = reader
+        self._process = process
         self._fail = fail
         self._check = check
         self._on_ready = on_ready
+        self._member: Membership | None = None
         self._was_ready = False
         self._n_revocations = 0
         self._is_ending = False
@@ -118,8 +122,8 @@ class Assignment:
     ) -> dict[TopicPartition, int]:
         """Take over what was assigned, close all else, and say where each starts.
 
-        A partition that this process still has goes on from memory. If another one
-        wrote meanwhile, the next transaction is fenced, and that ends the process.
+        A partition that this process still has goes on from memory, unless another one
+        may have had it meanwhile.
 
         Parameters
         ----------
@@ -134,7 +138,11 @@ class Assignment:
         All partitions are revoked at every rebalance.
         """
         live = await self.guarded(self._revoke())
-        await self._to_its_end(_commit_last(live))
+        await self._to_its_end(self._commit_last(live))
+
+    def join(self, member: Membership) -> None:
+        """Hear as whom the process is assigned what it is from here on."""
+        self._member = member
 
     async def keep(self, places: Collection[TopicPartition]) -> None:
         """Close partitions that were not assigned again."""
@@ -191,9 +199,9 @@ class Assignment:
         committer = self.committers.get(place)
         if committer is None:  # closed since this round began
             return
-        progress = self._reader.progress(place)
+        progress = self._process.progress(place)
         reached = _reached(progress, committer.folded)
-        is_known = reached is not None and not self._reader.rebalancing
+        is_known = reached is not None and not self._process.rebalancing
         at_end_ms = progress.at_end_ms if is_known else 0
         wrote = await committer.commit(at_end_ms=at_end_ms, reached=reached)
         if wrote or not self._has_work(place, committer):
@@ -249,7 +257,7 @@ class Assignment:
     def lag_of(self, place: TopicPartition) -> int:
         """Records of a partition that the broker has and the stage has not folded."""
         committer = self.committers.get(place)
-        progress = self._reader.progress(place)
+        progress = self._process.progress(place)
         end = progress.highwater
         if committer is None or end is None or progress.position is None:
             return 0
@@ -290,20 +298,27 @@ class Assignment:
         self, place: TopicPartition, committed: int | None, n_revocations: int
     ) -> int | None:
         """Where a partition starts; None where nothing of it is ours to read."""
-        if self._is_ending:
+        member = self._member
+        if self._is_ending or member is None or place not in member.places:
             return None
+
+        def is_current() -> bool:
+            return n_revocations == self._n_revocations
+
         known = self.committers.get(place)
-        if known is not None:
-            if n_revocations != self._n_revocations:
-                return known.next_offset
-            return known.resume()
-        if n_revocations != self._n_revocations:
-            return None  # it would fence whoever has it by now
-        committer = self._committer_of(place)
+        if known is not None and not is_current():
+            return known.next_offset
+        if known is not None and member.follows(known.member):
+            return known.resume(member)
+        await self._close({place})
+        # Else it would fence whoever has it by now.
+        committer = self._process.committer_of(place) if is_current() else None
         if committer is None:
             return None
-        start = await committer.open(committed)
-        if n_revocations != self._n_revocations:
+        start = await committer.open(committed, member, is_current)
+        if committer.life.state is State.CLOSED:
+            return None
+        if not is_current():
             # Revoked since it was assigned: suspended until it is assigned again.
             committer.life.take(Event.REVOKED)
         self._level_s[place] = time.monotonic()
@@ -314,12 +329,12 @@ class Assignment:
         await self._check()
         committer = self.committers.get(place)
         while committer is not None and committer.life.state.may_fold:
-            if self._reader.progress(place).last <= committer.folded:
+            if self._process.progress(place).last <= committer.folded:
                 break
             await asyncio.sleep(SHORTEST_PAUSE_S)
         if committer is None or first <= committer.next_offset <= end:
             return  # it was of a place that is not read from any more
-        await _commit_last(await self._revoke())
+        await self._commit_last(await self._revoke())
         await committer.commit_last()  # another suspension may be writing it
         if self.committers.get(place) is committer:
             # Who was paused for long may read from where another went on since.
@@ -362,6 +377,11 @@ class Assignment:
             return f"{name} has work, and committed nothing for {stale_s:.0f} s"
         return ""
 
+    async def _commit_last(self, live: Collection[Committer]) -> None:
+        await asyncio.gather(*(one.commit_last() for one in live))
+        # What was begun as this member would be refused to the next one.
+        await self._process.written()
+
     async def _revoke(self) -> list[Committer]:
         """Fold and write nothing more, at once; those that have a commit left."""
         self._n_revocations += 1
@@ -371,10 +391,6 @@ class Assignment:
         for one in everything:
             one.life.take(Event.REVOKED)
         return live
-
-
-async def _commit_last(live: Collection[Committer]) -> None:
-    await asyncio.gather(*(one.commit_last() for one in live))
 
 
 async def _is_set(event: asyncio.Event, timeout_s: float) -> bool:

@@ -5,13 +5,16 @@ The protocols say all that is asked of a client; they behave and fail as aiokafk
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from rankstream.wire.topics import full_name
+from streams.kafka.group_positions import Committed, stable_positions
+from streams.kafka.member_offsets import MemberProducer
+from streams.kafka.membership import Membership
 
 
 class Producer(Protocol):
@@ -47,9 +50,15 @@ class Producer(Protocol):
         """Send a record; what is returned is done when the broker has it."""
 
     async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, int | tuple[int, str]], group_id: str
+        self,
+        offsets: Mapping[TopicPartition, int | tuple[int, str]],
+        group_id: str,
+        member: Membership | None = None,
     ) -> None:
-        """Let a consumer group have committed these offsets, if this is committed."""
+        """Let a consumer group have committed these offsets, if this is committed.
+
+        Raises `VotedOut` where the member is none of the group's generation.
+        """
 
     def create_batch(self) -> Any:
         """An empty batch, with `append` and `close`."""
@@ -109,6 +118,20 @@ class Clients(Protocol):
     def consumer(self, **options: Any) -> Consumer:
         """A consumer that was not started yet."""
 
+    async def positions(
+        self,
+        options: Mapping[str, Any],
+        group: str,
+        places: Collection[TopicPartition],
+    ) -> Mapping[TopicPartition, Committed]:
+        """What a group has committed, once nothing can change it any more.
+
+        Raises
+        ------
+        PositionsHang
+            Where that takes long.
+        """
+
 
 class TidyConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     """A consumer of aiokafka's whose stop lets go of all that it has.
@@ -152,13 +175,22 @@ class KafkaClients:
 
     def producer(self, **options: Any) -> Producer:
         """One of aiokafka's."""
-        made: Producer = AIOKafkaProducer(**options)
+        made: Producer = MemberProducer(**options)
         return made
 
     def consumer(self, **options: Any) -> Consumer:
         """One of aiokafka's."""
         made: Consumer = TidyConsumer(**options)
         return made
+
+    async def positions(
+        self,
+        options: Mapping[str, Any],
+        group: str,
+        places: Collection[TopicPartition],
+    ) -> Mapping[TopicPartition, Committed]:
+        """Asked beside the loop, with kafka-python."""
+        return await asyncio.to_thread(stable_positions, options, group, places)
 
 
 AIOKAFKA = KafkaClients()

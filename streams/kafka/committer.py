@@ -1,16 +1,18 @@
 """Partitions of a stage: outputs, resume position and state, committed at once.
 
-A *commit* writes a stage's outputs and its resume position in one transaction of a
-producer whose id names the partition. A *checkpoint* is a commit that also writes the
-state that changed. Taking a partition over is: initialise that producer (which fences
-whoever had it), read the state back, go on behind the resume position. Records between
-the last checkpoint and that position are folded again with their outputs dropped: a
-stage is a pure function of its log, and the stored fingerprint proves that it was.
+A *commit* writes a stage's outputs and its resume position in one transaction, with
+those of other partitions of the process (`streams.kafka.state.joint_log`). A
+*checkpoint* is a commit that also writes the state that changed. Taking a partition
+over is: shut out whoever had it, read the state back, go on behind the resume position.
+Records between the last checkpoint and that position are folded again with their
+outputs dropped: a stage is a pure function of its log, and the stored fingerprint
+proves that it was.
 """
 
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,8 +20,10 @@ import msgspec
 
 from rankstream.settings import Settings
 from streams.kafka.backlog import Backlog
+from streams.kafka.checkpoint_due import CheckpointDue
 from streams.kafka.commit_lines import CommitLines
-from streams.kafka.partition_life import Event, PartitionLife
+from streams.kafka.membership import Membership
+from streams.kafka.partition_life import Event, PartitionLife, State
 from streams.kafka.planted_faults import (
     REPEATED_RECORDS,
     SKIP_RESUME_POSITION,
@@ -32,13 +36,10 @@ from streams.kafka.state.resume_position import (
     Loss,
     ResumePosition,
     StateRefused,
-    check_missing,
-    check_position,
-    check_settings,
-    decode_position,
     encode_position,
     first_position,
     start_of,
+    taken_position,
 )
 from streams.kafka.state.state_log import PartitionLog, StateRead
 from streams.kafka.status.start_phases import Opening
@@ -73,6 +74,8 @@ class Committer:
 
     Attributes
     ----------
+    member
+        As whom the process has it.
     life
         What the partition is doing. What is asked of it in between follows from that.
     position
@@ -103,6 +106,7 @@ class Committer:
         self.kind = kind
         self.partition = partition
         self.stage = kind.build(settings, partition)
+        self.member: Membership | None = None
         self.life = PartitionLife(self.name)
         self.position = NOWHERE
         self.folded = self.committed = -1
@@ -115,8 +119,8 @@ class Committer:
         self.losses = LossRule(kind, partition, settings, accepted)
         self._pinned = pinned_settings(kind, settings)
         self._delivery = settings.delivery
-        self._checkpoint_at_s = self._written_at_s = time.monotonic()
-        self._n_since_checkpoint = 0
+        self._checkpoint = CheckpointDue(settings.delivery)
+        self._written_at_s = time.monotonic()
         self._lines = CommitLines(self.name)
         self._gathering, self._writing = asyncio.Lock(), asyncio.Lock()
 
@@ -136,13 +140,23 @@ class Committer:
         """Whether a record is to wait for `turn`."""
         return self._gathering.locked() or self.backlog.is_full
 
-    async def open(self, committed: int | None) -> int:
+    async def open(
+        self,
+        committed: int | None,
+        member: Membership | None = None,
+        is_current: Callable[[], bool] = lambda: True,
+    ) -> int:
         """Fence, read back, and say at which offset to start.
 
         Parameters
         ----------
         committed
             What the consumer group committed for the partition, if anything.
+        member
+            As whom the process was assigned it; None where the group has no member.
+        is_current
+            Whether it still is. Where it is not, and something is to be written before
+            anything is read, it is closed: whoever has it next writes that.
 
         Raises
         ------
@@ -150,6 +164,8 @@ class Committer:
             Where state and log do not belong together.
         """
         log.info("event=restoring partition=%s", self.name)
+        self.member = member
+        self._state.join(member)
         times_s = [time.monotonic()]
         try:
             # Whoever writes after the state was read would not be in it.
@@ -157,10 +173,11 @@ class Committer:
             times_s.append(time.monotonic())
             read = await self._state.read()
             times_s.append(time.monotonic())
-            start = await self._restored(read, committed)
+            start = await self._restored(read, committed, is_current)
             times_s.append(time.monotonic())
         except BaseException:  # a cancelled start must not leave its producer open
-            self.life.take(Event.CLOSED)
+            if self.life.state is not State.CLOSED:
+                self.life.take(Event.CLOSED)
             await self._state.close()
             raise
         self.live_s = times_s[-1]
@@ -174,9 +191,11 @@ class Committer:
         )  # fmt: skip
         return start
 
-    def resume(self) -> int:
+    def resume(self, member: Membership | None = None) -> int:
         """Go on from memory, as it was assigned again; says at which offset."""
         self.life.take(Event.ASSIGNED)
+        self.member = member
+        self._state.join(member)
         self.stage.tick(at_end_ms=0)
         return self.next_offset
 
@@ -185,7 +204,7 @@ class Committer:
         if record.offset > self.folded:
             self.stage.fold(record)
             self.folded = record.offset
-            self._n_since_checkpoint += 1
+            self._checkpoint.take()
             if self.life.state.may_write:
                 self.backlog.weigh(record)
             elif record.offset >= self.position.offset:
@@ -217,7 +236,8 @@ class Committer:
                 if not self.life.state.may_write:
                     return False
                 self.stage.tick(at_end_ms=at_end_ms)
-                commit = await self._gathered(reached or 0, is_last=False)
+                with self._state.gathering():
+                    commit = await self._gathered(reached or 0, is_last=False)
             return await self._written(commit)
 
     async def commit_last(self) -> bool:
@@ -226,7 +246,8 @@ class Committer:
             async with self._gathering:
                 if not self.life.state.may_write_last:
                     return False
-                commit = await self._gathered(0, is_last=True)
+                with self._state.gathering():
+                    commit = await self._gathered(0, is_last=True)
             return await self._written(commit)
 
     async def confirm(self) -> None:
@@ -243,10 +264,12 @@ class Committer:
             await self._state.close()
         self.backlog.release()
 
-    async def _restored(self, read: StateRead, committed: int | None) -> int:
+    async def _restored(
+        self, read: StateRead, committed: int | None, is_current: Callable[[], bool]
+    ) -> int:
         """Take the state back; says at which offset to start."""
-        found = self._found(read, committed)
         items, _, source = read
+        found = taken_position(items, source, self.kind, self._pinned, committed)
         position = found and self.losses.behind(found, source)
         if found is None:
             self.losses.tell_beginning(source)
@@ -263,11 +286,12 @@ class Committer:
         outputs = [] if opened is Event.OPENED_BEHIND else self.stage.outputs()
         if is_new or outputs:
             # Before anything is read, and so before the group commits anything.
+            if not is_current():
+                await self.close()
+                return start
             is_checkpoint = is_new or self.kind.state_always
             await self._write(self._taken(outputs, 0, is_checkpoint=is_checkpoint))
-        # Partitions of a process checkpoint one after another, not all at once.
-        share = self.partition / max(1, source.n_partitions)
-        self._checkpoint_at_s = time.monotonic() - self._delivery.state_s * share
+        self._checkpoint.stagger(self.partition / max(1, source.n_partitions))
         if is_planted(SKIP_RESUME_POSITION, self.kind.name):
             log.warning("event=fault-planted partition=%s", self.name)
             checkpoint = self.position.checkpoint_offset
@@ -275,19 +299,6 @@ class Committer:
             opened, self.folded = Event.OPENED_LEVEL, start - 1
         self.life.take(opened)
         return start
-
-    def _found(self, read: StateRead, committed: int | None) -> ResumePosition | None:
-        """The resume position among what was read, if it may be gone on from."""
-        items, _, source = read
-        state_topic = self.kind.state_topics[0]
-        packed = items.pop((state_topic, POSITION_KEY), None)
-        if packed is None:
-            check_missing(source, state_topic, committed=committed, n_keys=len(items))
-            return None
-        position = decode_position(packed)
-        check_position(position, source, self.kind)
-        check_settings(position, self.name, self._pinned)
-        return msgspec.structs.replace(position, stage_version=self.kind.version)
 
     def _resume(self, position: ResumePosition) -> Event:
         """Be where the position says; whether the state is behind it."""
@@ -350,8 +361,7 @@ class Committer:
                 checkpoint_offset=self.folded,
                 checkpoint_fingerprint=fingerprint,
             )
-            self._checkpoint_at_s = time.monotonic()
-            self._n_since_checkpoint = 0
+            self._checkpoint.written()
         place = self.kind.state_topics[0], POSITION_KEY
         changes.append(Change(*place, encode_position(self.position)))
         self.counts = self.stage.counters()
@@ -387,11 +397,7 @@ class Committer:
         is_level = self.folded <= self.position.checkpoint_offset
         if is_level or self.kind.state_always:
             return False
-        return (
-            is_last
-            or time.monotonic() - self._checkpoint_at_s >= self._delivery.state_s
-            or self._n_since_checkpoint >= self._delivery.state_records
-        )
+        return is_last or self._checkpoint.is_due
 
 
 def acknowledge(events: list[Any]) -> None:

@@ -18,6 +18,7 @@ from kafka.errors import KafkaError
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
+from streams.kafka.broker_away import BrokerAway
 from streams.kafka.committed_reader import Waiting
 from streams.kafka.state.resume_position import StateRefused
 from streams.topology import topics_of
@@ -52,13 +53,6 @@ class Describe(Protocol):
 
     def close(self) -> None:
         """Let go of the connection."""
-
-
-class BrokerAway(RuntimeError):
-    """No broker answers for now.
-
-    Operator action: none, unless it stays away.
-    """
 
 
 class SourceWatch:

@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import time
 import types
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
@@ -28,6 +28,7 @@ from streams.kafka.clients import TidyConsumer
 from streams.kafka.end_of_source import EndOfSource
 from streams.kafka.flow import Flow
 from streams.kafka.header_names import tell_all_names
+from streams.kafka.membership import Membership
 
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
 """Takes what the group committed for each partition, gives where to start."""
@@ -45,6 +46,11 @@ FULL_PAUSE_S = 0.005
 
 LISTEN_S = 0.25
 """How long a fetch waits for records: so often is an answer without any noticed."""
+
+GATHERED, QUIET = (16 * 1_024, 100), (1, 500)
+"""Bytes that a fetch waits for, and milliseconds at most. A trickle is read ten times a
+second, not once for each of its records; where nothing comes, the first ends the wait.
+"""
 
 tell_all_names()
 
@@ -115,9 +121,7 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         # A larger record comes all the same: a broker gives at least one batch.
         consumer._max_partition_fetch_bytes = 4 * MIB  # noqa: SLF001
-        # A trickle is read ten times a second, not once for each of its records.
-        consumer._fetch_max_wait_ms = 100  # noqa: SLF001  a stage waits for the last
-        consumer._fetch_min_bytes = 16 * 1024  # noqa: SLF001
+        consumer._fetch_min_bytes, consumer._fetch_max_wait_ms = QUIET  # noqa: SLF001
         # Faust's own stands for how long opening partitions may take.
         consumer._client._request_timeout_ms = REQUEST_MS  # noqa: SLF001
         consumer._request_timeout_ms = REQUEST_MS  # noqa: SLF001
@@ -138,6 +142,10 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
         position past records that were not handed over.
         """
         records = await super()._fetch_records(*args, **kwargs)
+        fetcher = getattr(self._consumer, "_fetcher", None)
+        if fetcher is not None:
+            pace = GATHERED if any(records.values()) else QUIET
+            fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = pace  # noqa: SLF001
         return records, self._positions()
 
     def _positions(self) -> Positions:
@@ -156,6 +164,22 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
             for place, state in states
             if state is not None and state.has_valid_position
         }
+
+
+class RebalanceListener(driver.ConsumerRebalanceListener):
+    """Notes as whom partitions are assigned, before anybody else can be asked."""
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """In the consumer's thread, while its group waits for the answer."""
+        thread: Any = self._thread
+        coordinator = thread._ensure_consumer()._coordinator  # noqa: SLF001
+        thread.consumer.membership = Membership(
+            coordinator.generation,
+            coordinator.member_id,
+            coordinator._group_instance_id or "",  # noqa: SLF001
+            frozenset((place.topic, place.partition) for place in assigned),
+        )
+        await super().on_partitions_assigned(assigned)
 
 
 class EagerService(Service):
@@ -183,8 +207,11 @@ class EagerService(Service):
 class Consumer(EagerService, driver.Consumer):
     """Asks the application where each partition starts."""
 
+    RebalanceListener: ClassVar[Any] = RebalanceListener
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.membership: Membership | None = None
         self.waiting_bytes = 0
         self._last: dict[TP, int] = {}
         self._positions: Positions = {}

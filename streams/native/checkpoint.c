@@ -2,18 +2,19 @@
 #include "join.h"
 
 void join_accepted(struct join *join, uint8_t *out, int64_t *ends, int64_t *due_ms,
-                   int64_t sizes[2]) {
+                   int64_t *origins, int64_t sizes[2]) {
     uint64_t ref = join->chunks.mark;
     sizes[0] = sizes[1] = 0;
     for (const struct entry *entry; (entry = chunks_next(&join->chunks, &ref));) {
         if (entry->due_ms > join->now.ms) {
-            if (out)
-                memcpy(out + sizes[1], bytes_of(entry), entry->length);
-            sizes[1] += entry->length;
+            int64_t length = entry->origin < 0 ? entry->length : 0;
             if (out) {
-                ends[sizes[0]] = sizes[1];
+                memcpy(out + sizes[1], bytes_of(entry), (size_t)length);
+                ends[sizes[0]] = sizes[1] + length;
                 due_ms[sizes[0]] = entry->due_ms;
+                origins[sizes[0]] = entry->origin;
             }
+            sizes[1] += length;
             sizes[0]++;
         }
         ref = behind(entry, ref);

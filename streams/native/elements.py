@@ -4,6 +4,9 @@ A field is the place at which it begins. What is rare is decoded after all, from
 bytes of its element.
 """
 
+import copy
+from typing import Any
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +56,7 @@ class Elements:
     """
 
     __slots__ = (
+        "_data",
         "addresses",
         "places",
         "record",
@@ -71,10 +75,8 @@ class Elements:
         self.schema, self.source, self.sequence, _ = head.tolist()
         self.tags: Tags = np.empty(n_elements, np.int8)
         self.places: Int64 = np.empty((n_elements, WIDTH), np.int64)
-        # Of arrays that live as long as this.
-        self.addresses = tuple(
-            one.ctypes.data for one in (data, self.tags, self.places)
-        )
+        self._data = data
+        self.addresses = _addresses_of(data, self.tags, self.places)
         if first < 0 or core_library.find_elements(
             data, first, len(record), self.tags, self.places
         ):
@@ -83,6 +85,28 @@ class Elements:
     def __len__(self) -> int:
         return len(self.tags)
 
+    def select(self, which: Int64) -> "Elements":
+        """Those with the numbers `which` [n_selected], in that order.
+
+        Raises
+        ------
+        ValueError
+            Where there is no element of such a number.
+        """
+        if len(which) and int(which.max()) >= len(self):
+            raise ValueError(
+                f"elements must be below {len(self)}; got {int(which.max())}"
+            )
+        chosen = copy.copy(self)
+        chosen.tags, chosen.places = self.tags[which], self.places[which]
+        chosen.addresses = _addresses_of(self._data, chosen.tags, chosen.places)
+        return chosen
+
     def raw(self, i: int) -> bytes:
         """The bytes of an element."""
         return self.record[self.places[i, TAG] : self.places[i, N_FIELDS]]
+
+
+def _addresses_of(*arrays: NDArray[Any]) -> tuple[int, ...]:
+    """Of arrays that live as long as the elements."""
+    return tuple(one.ctypes.data for one in arrays)

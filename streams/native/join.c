@@ -4,6 +4,12 @@
 #include "elements.h"
 #include "msgpack.h"
 
+/* Limits of clicks, and the origin of what is taken. */
+struct taking {
+    struct limits limits;
+    int64_t origin;
+};
+
 /* Elements whose slots are fetched together. */
 enum { BATCH = 250 };
 
@@ -37,10 +43,12 @@ static struct identity *slot_of(const struct join *join, struct name name) {
     return identities_slot(&join->identities, name, join->now);
 }
 
-static struct entry entry_of(struct element element, uint8_t kind, int64_t due_ms) {
+static struct entry entry_of(struct element element, uint8_t kind, int64_t due_ms,
+                             int64_t origin) {
     const uint8_t *identity = span_in(element, IMPRESSION_IDENTITY).bytes;
     return (struct entry){
         .due_ms = due_ms,
+        .origin = origin,
         .length = (uint32_t)length_of(element),
         .kind = kind,
         .identity_at = (uint8_t)(identity - element.data - start_of(element)),
@@ -60,8 +68,8 @@ static uint8_t flags_of(struct span extra) {
 
 /* Adds an impression to what is open, at the slot of its identity. */
 static int64_t open_impression(struct join *join, struct element element,
-                               struct identity *slot, int64_t due_ms) {
-    struct entry entry = entry_of(element, KIND_IMPRESSION, due_ms);
+                               struct identity *slot, int64_t due_ms, int64_t origin) {
+    struct entry entry = entry_of(element, KIND_IMPRESSION, due_ms, origin);
     entry.flags = flags_of(span_in(element, IMPRESSION_EXTRA));
     if (!dues_reserve(&join->dues))
         return NO_MEMORY;
@@ -122,11 +130,11 @@ static int64_t position_of(const struct impression *impression, struct element c
 
 /* Adds a click to an open impression, behind those that came before. */
 static int64_t attach(struct join *join, uint64_t ref, struct element element,
-                      struct identity *slot, int64_t position) {
+                      struct identity *slot, int64_t position, int64_t origin) {
     struct chunks *chunks = &join->chunks;
     struct impression *impression = entry_at(chunks, ref);
     int64_t start = start_of(element), due_ms = impression->entry.due_ms;
-    struct entry entry = entry_of(element, KIND_CLICK, due_ms);
+    struct entry entry = entry_of(element, KIND_CLICK, due_ms, origin);
     uint64_t own = chunks_add(chunks, entry, element.data + start);
     if (!own)
         return NO_MEMORY;
@@ -149,14 +157,14 @@ static int64_t attach(struct join *join, uint64_t ref, struct element element,
 }
 
 static int64_t take_impression(struct join *join, struct element element,
-                               struct identity *slot, bool *is_plain) {
+                               struct identity *slot, int64_t origin, bool *is_plain) {
     int64_t due_ms = later(number_in(element, IMPRESSION_AT_MS), join->window_ms);
     *is_plain = due_ms > join->now.ms;
-    return *is_plain ? open_impression(join, element, slot, due_ms) : 0;
+    return *is_plain ? open_impression(join, element, slot, due_ms, origin) : 0;
 }
 
 static int64_t take_click(struct join *join, struct element element,
-                          struct identity *slot, struct limits limits, bool *is_plain) {
+                          struct identity *slot, struct taking taking, bool *is_plain) {
     const struct identity *found = slot_of(join, name_in(element, CLICK_IMPRESSION));
     *is_plain = state_of(found, join->now) == IS_OPEN &&
                 number_in(element, CLICK_AT_MS) <= found->due_ms;
@@ -164,10 +172,12 @@ static int64_t take_click(struct join *join, struct element element,
         return 0;
     const struct impression *impression = entry_at(&join->chunks, found->ref);
     int64_t position = 0;
-    if (has_room(impression, element, limits))
+    if (has_room(impression, element, taking.limits))
         position = position_of(impression, element);
     *is_plain = position > 0;
-    return *is_plain ? attach(join, found->ref, element, slot, position) : 0;
+    if (!*is_plain)
+        return 0;
+    return attach(join, found->ref, element, slot, position, taking.origin);
 }
 
 static const struct identity *home_in(const struct join *join, struct element element,
@@ -177,8 +187,8 @@ static const struct identity *home_in(const struct join *join, struct element el
 
 int64_t join_take(struct join *join, const uint8_t *data, const int8_t *tags,
                   const int64_t *places, int64_t first, int64_t n, int64_t most_clicks,
-                  int64_t most_bytes) {
-    struct limits limits = {most_clicks, most_bytes};
+                  int64_t most_bytes, int64_t origin) {
+    struct taking taking = {{most_clicks, most_bytes}, NOWHERE};
     for (int64_t end = first; first < n; first = end) {
         end = n - first < BATCH ? n : first + BATCH;
         if (!identities_reserve(&join->identities, BATCH, join->now))
@@ -199,10 +209,11 @@ int64_t join_take(struct join *join, const uint8_t *data, const int8_t *tags,
             struct identity *slot = slot_of(join, name_in(element, IMPRESSION_IDENTITY));
             bool is_plain = state_of(slot, join->now) == IS_ABSENT;
             int64_t taken = 0;
+            taking.origin = origin < 0 ? NOWHERE : origin + i;
             if (is_plain && tags[i] == IMPRESSION)
-                taken = take_impression(join, element, slot, &is_plain);
+                taken = take_impression(join, element, slot, taking.origin, &is_plain);
             else if (is_plain)
-                taken = take_click(join, element, slot, limits, &is_plain);
+                taken = take_click(join, element, slot, taking, &is_plain);
             if (taken == NO_MEMORY)
                 return NO_MEMORY;
             if (!is_plain)
@@ -222,7 +233,7 @@ static int64_t prepare(struct join *join, struct element element, int64_t n,
     return identities_reserve(&join->identities, 1, join->now) ? 0 : NO_MEMORY;
 }
 
-int64_t join_open(struct join *join, const uint8_t *data, int64_t n) {
+int64_t join_open(struct join *join, const uint8_t *data, int64_t n, int64_t origin) {
     int64_t places[ELEMENT_WIDTH];
     struct element element = {data, places};
     int64_t failure = prepare(join, element, n, places);
@@ -234,11 +245,11 @@ int64_t join_open(struct join *join, const uint8_t *data, int64_t n) {
     if (!is_time(element, IMPRESSION_AT_MS) || due_ms <= join->now.ms ||
         state == IS_OPEN || state == IS_KNOWN)
         return NOT_WHOLE;
-    return open_impression(join, element, slot, due_ms);
+    return open_impression(join, element, slot, due_ms, origin);
 }
 
 int64_t join_attach(struct join *join, uint64_t ref, const uint8_t *data, int64_t n,
-                    int64_t most_clicks, int64_t most_bytes) {
+                    int64_t most_clicks, int64_t most_bytes, int64_t origin) {
     int64_t places[ELEMENT_WIDTH];
     struct element element = {data, places};
     const struct impression *impression = entry_at(&join->chunks, ref);
@@ -252,11 +263,13 @@ int64_t join_attach(struct join *join, uint64_t ref, const uint8_t *data, int64_
     struct identity *slot = slot_of(join, name_in(element, CLICK_IDENTITY));
     if (!is_time(element, CLICK_AT_MS) || state_of(slot, join->now) == IS_OPEN)
         return NOT_WHOLE;
-    return attach(join, ref, element, slot, position_of(impression, element));
+    int64_t position = position_of(impression, element);
+    return attach(join, ref, element, slot, position, origin);
 }
 
 int64_t join_note(struct join *join, int64_t due_ms, const uint8_t *data, int64_t n) {
-    struct entry entry = {.due_ms = due_ms, .length = (uint32_t)n, .kind = KIND_NOTE};
+    struct entry entry = {
+        .due_ms = due_ms, .origin = NOWHERE, .length = (uint32_t)n, .kind = KIND_NOTE};
     if (!dues_reserve(&join->dues))
         return NO_MEMORY;
     uint64_t ref = chunks_add(&join->chunks, entry, data);

@@ -50,19 +50,23 @@ FOLD_EXPORT void join_free(struct join *join);
 
 /* Takes elements from the one numbered `first` on, up to the first that is not plain;
  * its number, or `n`, or NO_MEMORY. Plain are new impressions that nothing waits for,
- * and clicks on a place of an open one that has room for them. */
+ * and clicks on a place of an open one that has room for them. `origin` is that of the
+ * element numbered 0, and that of each other one is larger by its number; or all are
+ * NOWHERE. */
 FOLD_EXPORT int64_t join_take(struct join *join, const uint8_t *data, const int8_t *tags,
                               const int64_t *places, int64_t first, int64_t n,
-                              int64_t most_clicks, int64_t most_bytes);
+                              int64_t most_clicks, int64_t most_bytes, int64_t origin);
 
 /* Makes an impression, alone in `data`, one that is open; its reference, or NO_MEMORY,
  * or NOT_WHOLE where it cannot be: it is known, or its window is over. */
-FOLD_EXPORT int64_t join_open(struct join *join, const uint8_t *data, int64_t n);
+FOLD_EXPORT int64_t join_open(struct join *join, const uint8_t *data, int64_t n,
+                              int64_t origin);
 
 /* Attaches a click, alone in `data`, to an open impression; the position it is about,
  * 0 if that was not shown. IS_LATE, IS_BEYOND its limits: it was not attached. */
 FOLD_EXPORT int64_t join_attach(struct join *join, uint64_t ref, const uint8_t *data,
-                                int64_t n, int64_t most_clicks, int64_t most_bytes);
+                                int64_t n, int64_t most_clicks, int64_t most_bytes,
+                                int64_t origin);
 
 /* Keeps an element for the next checkpoint, if it is not due by then, as a copy. 0, or
  * NO_MEMORY: then it is not kept. */
@@ -89,11 +93,12 @@ FOLD_EXPORT int64_t join_fall_due(struct join *join, int64_t now_ms, int64_t siz
 FOLD_EXPORT int64_t join_close(struct join *join, uint8_t *encoded, int64_t *ends,
                                uint64_t *models, uint8_t *flags);
 
-/* Elements that were accepted since the last checkpoint and are not due: the end of
- * each, and when it is due. Writes how many there are, and their bytes; without `out`
- * only that, and there is no new checkpoint. */
+/* Elements that were accepted since the last checkpoint and are not due: when each is
+ * due, its origin, and, where that is NOWHERE, its bytes up to its end. Writes how many
+ * there are, and how many bytes; without `out` only that, and there is no new
+ * checkpoint. */
 FOLD_EXPORT void join_accepted(struct join *join, uint8_t *out, int64_t *ends,
-                               int64_t *due_ms, int64_t sizes[2]);
+                               int64_t *due_ms, int64_t *origins, int64_t sizes[2]);
 
 /* Identities that became known since the last checkpoint and still are: when they were
  * due, and their names as two words each. */

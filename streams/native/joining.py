@@ -6,6 +6,7 @@ reference larger than AWAITED.
 
 import ctypes
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ LATE, BEYOND, NO_MEMORY, NOT_WHOLE = range(-1, -5, -1)
 WAITS = 1
 """Makes an identity known that has no impression yet; AWAITED one that is missed."""
 
+NOWHERE = -1
+"""Origin of what stands nowhere in the log as it is."""
+
 HAS_EXTRA = 1
 """What is said of a closed impression; beyond, that it is excluded."""
 
@@ -34,9 +38,9 @@ _Sizes = ctypes.c_int64 * 5
 """Where sizes are written: each call has its own, as calls let other threads run."""
 
 _ANSWERS = {
-    "join_take": (_PLACE, _PLACE, _PLACE, _PLACE, *[_NUMBER] * 4),
-    "join_open": (_PLACE, _PLACE, _NUMBER),
-    "join_attach": (_PLACE, _NUMBER, _PLACE, *[_NUMBER] * 3),
+    "join_take": (_PLACE, _PLACE, _PLACE, _PLACE, *[_NUMBER] * 5),
+    "join_open": (_PLACE, _PLACE, _NUMBER, _NUMBER),
+    "join_attach": (_PLACE, _NUMBER, _PLACE, *[_NUMBER] * 4),
     "join_note": (_PLACE, _NUMBER, _PLACE, _NUMBER),
     "join_find": (_PLACE, _PLACE),
     "join_give": (_PLACE, _PLACE, _NUMBER),
@@ -47,7 +51,7 @@ _ANSWERS = {
 _SAYS_NOTHING = {
     "join_free": (_PLACE,),
     "join_remove": (_PLACE, _PLACE),
-    "join_accepted": (_PLACE, *[_PLACE] * 4),
+    "join_accepted": (_PLACE, *[_PLACE] * 5),
     "join_remembered": (_PLACE, _PLACE, _PLACE),
     "join_restore_time": (_PLACE, _NUMBER),
     "join_restored": (_PLACE,),
@@ -60,8 +64,29 @@ for _name, _types in (_ANSWERS | _SAYS_NOTHING).items():
 core.join_new.argtypes, core.join_new.restype = (_NUMBER, _NUMBER), _PLACE
 
 
+class Accepted(NamedTuple):
+    """What was accepted and is not due, in the order of the log.
+
+    Parameters
+    ----------
+    due_ms : [n]
+        When each is due, in event time.
+    origins : [n]
+        Which element of the log each is, or NOWHERE.
+    raw
+        The bytes of each that is NOWHERE.
+    """
+
+    due_ms: Int64
+    origins: Int64
+    raw: list[bytes]
+
+
 class NativeJoin:
     """Open impressions with their clicks, and identities, of one partition.
+
+    An *origin* says which element of the log something is, by a number that the caller
+    gives and gets back; what is NOWHERE there is kept as bytes.
 
     Raises
     ------
@@ -77,20 +102,26 @@ class NativeJoin:
     def __del__(self) -> None:
         core.join_free(self._join)
 
-    def take(self, elements: Elements, first: int, limits: Limits) -> int:
+    def take(
+        self, elements: Elements, first: int, limits: Limits, origin: int = NOWHERE
+    ) -> int:
         """Take elements from one on, up to the first that is not plain: its number.
 
         Plain are new impressions that nothing waits for, and clicks on a place of an
-        open impression that has room for them.
+        open impression that has room for them. `origin` is that of the first element of
+        all; it rises by one from each to the next.
         """
         at = elements.addresses
-        return _checked(core.join_take(self._join, *at, first, len(elements), *limits))
+        n = len(elements)
+        return _checked(core.join_take(self._join, *at, first, n, *limits, origin))
 
-    def open(self, raw: bytes) -> int:
+    def open(self, raw: bytes, origin: int = NOWHERE) -> int:
         """Make an impression one that is open, whatever it was; its reference."""
-        return _checked(core.join_open(self._join, raw, len(raw)))
+        return _checked(core.join_open(self._join, raw, len(raw), origin))
 
-    def attach(self, impression: int, raw: bytes, limits: Limits) -> int:
+    def attach(
+        self, impression: int, raw: bytes, limits: Limits, origin: int = NOWHERE
+    ) -> int:
         """Attach a click to an open impression, unless it is LATE or BEYOND limits.
 
         Returns
@@ -99,7 +130,7 @@ class NativeJoin:
             The position that it is about, 0 if that was not shown, LATE or BEYOND.
         """
         return _checked(
-            core.join_attach(self._join, impression, raw, len(raw), *limits)
+            core.join_attach(self._join, impression, raw, len(raw), *limits, origin)
         )
 
     def note(self, due_ms: int, raw: bytes) -> None:
@@ -145,18 +176,19 @@ class NativeJoin:
         np.greater(flags, 0, out=closed.extras)
         return closed, n_applied, flags > HAS_EXTRA
 
-    def accepted(self) -> tuple[list[int], list[bytes]]:
-        """What was accepted since the last call and is not due: due time, bytes."""
+    def accepted(self) -> Accepted:
+        """What was accepted since the last call and is not due."""
         sizes = _Sizes()
-        core.join_accepted(self._join, None, None, None, sizes)
+        core.join_accepted(self._join, None, None, None, None, sizes)
         n, n_bytes = sizes[:2]
         # One more, so that it is an array where nothing was accepted.
-        out, ends = np.empty(n_bytes + 1, np.uint8), np.empty(n, np.int64)
-        due = np.empty(n, np.int64)
-        places = (one.ctypes.data for one in (out, ends, due))
+        out = np.empty(n_bytes + 1, np.uint8)
+        ends, due, origins = (np.empty(n, np.int64) for _ in range(3))
+        places = (one.ctypes.data for one in (out, ends, due, origins))
         core.join_accepted(self._join, *places, sizes)
-        packed, bounds = out.tobytes(), [0, *ends.tolist()]
-        return due.tolist(), [packed[i:j] for i, j in itertools.pairwise(bounds)]
+        packed, bounds = out.tobytes(), [0, *ends[origins == NOWHERE].tolist()]
+        raw = [packed[i:j] for i, j in itertools.pairwise(bounds)]
+        return Accepted(due, origins, raw)
 
     def remembered(self) -> tuple[Int64, NDArray[np.uint64]]:
         """What became known since the last call and still is: due times, names."""

@@ -1,7 +1,8 @@
 /* What was accepted, in the order of the log: open impressions, their clicks, and notes
  * of clicks that wait. Each is a head with the bytes of its element behind it, as they
  * came, in chunks of 1 MiB. A chunk goes when nothing of it is live; nothing is ever
- * moved. What a checkpoint must hold is what lies behind the last one's mark. */
+ * moved. What a checkpoint must hold is what lies behind the last one's mark: where in
+ * the log it is, or its bytes where it is not there. */
 #ifndef FOLD_OPEN_H
 #define FOLD_OPEN_H
 
@@ -16,9 +17,13 @@ enum { KIND_IMPRESSION, KIND_CLICK, KIND_NOTE };
 /* What is said of an impression beside what is counted. */
 enum { HAS_EXTRA = 1, IS_EXCLUDED = 2 };
 
-/* Begins every entry; `identity_at` is where its 16 bytes are behind the head. */
+/* Of what stands nowhere in the log as it is. */
+enum { NOWHERE = -1 };
+
+/* Begins every entry; `identity_at` is where its 16 bytes are behind the head. `origin`
+ * names the element of the log that it is, by a number of the caller's, or NOWHERE. */
 struct entry {
-    int64_t due_ms;
+    int64_t due_ms, origin;
     uint32_t length;
     uint8_t kind, identity_at, flags;
 };

@@ -7,7 +7,7 @@ one, wherever it comes. Of the counts since the beginning of the log, events who
 outcome is open are taken along; all others stay with the partition that counted them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,11 +19,17 @@ from rankstream.wire.schemas import check_schema
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.join import OUTCOMES
 from streams.fold.segments import (
-    NO_HEAD,
+    KNOWN,
+    OPEN,
     STATE_KEY,
     STATE_TOPIC,
+    Log,
     Segment,
     array_head,
+    blocks_of,
+    by_checkpoint,
+    elements_of,
+    joined,
     segment_key,
 )
 from streams.native.elements import (
@@ -44,7 +50,11 @@ Values = Mapping[bytes, bytes]
 
 
 def divided_join(
-    values: Values, children: Sequence[int], n_partitions: int, settings: Settings
+    values: Values,
+    log: Log,
+    children: Sequence[int],
+    n_partitions: int,
+    settings: Settings,
 ) -> dict[int, list[Change]]:
     """The share of each child; the partition itself is the first of them.
 
@@ -52,6 +62,9 @@ def divided_join(
     ----------
     values
         Of the fold's own state topic, by key.
+    log
+        Records of the partition by offset, from the first that the values refer to.
+        What is written of them refers to nothing, as children have other logs.
     n_partitions
         Of the log from here on.
 
@@ -71,7 +84,7 @@ def divided_join(
         packed
     )
     segments = [Segment(*each) for each in segments]
-    blocks = _Blocks(values, segments, children, n_partitions)
+    blocks = _Blocks(values, log, segments, children, n_partitions)
     pending = 0
     # The first is last: what the others take along is no longer its own.
     for child in reversed(children):
@@ -115,19 +128,20 @@ class _Blocks:
     def __init__(
         self,
         values: Values,
+        log: Log,
         segments: list[Segment],
         children: Sequence[int],
         n_partitions: int,
     ) -> None:
         self._values = values
-        self._segments = segments
+        self._log = log
+        self._by_checkpoint = by_checkpoint(segments)
         self._n_partitions = n_partitions
         self._own = children[0]
         self._heir_of = {
             impression.identity: heir_of(impression.query_id, children, n_partitions)
-            for segment in segments
-            if segment.kind == "open"
-            for elements in self._elements(segment)
+            for written in self._by_checkpoint.values()
+            for elements in elements_of(written, values, log)
             for i in range(len(elements))
             if elements.tags[i] == IMPRESSION
             for impression in [decode_impression(elements.raw(i))]
@@ -136,30 +150,34 @@ class _Blocks:
     def of(self, child: int, changes: list[Change]) -> list[Segment]:
         """The segments of a child; their blocks are added to its changes."""
         kept = []
-        for segment in self._segments:
-            blocks = (
-                self._open(segment, child)
-                if segment.kind == "open"
-                else self._packed(segment)
-            )
-            n_blocks = 0
-            for block in blocks:
-                key = segment_key(segment.kind, segment.number, n_blocks)
-                changes.append(Change(STATE_TOPIC, key, block))
-                n_blocks += 1
-            if n_blocks:
-                kept.append(segment._replace(n_blocks=n_blocks))
+        for number, written in self._by_checkpoint.items():
+            known = [each for each in written if each.kind == KNOWN]
+            lists = [each for each in written if each.kind != KNOWN]
+            for kind, own, blocks in (
+                (OPEN, lists, [*self._open(lists, child)]),
+                (KNOWN, known, [*self._known(known)]),
+            ):
+                for nth, block in enumerate(blocks):
+                    key = segment_key(kind, number, nth)
+                    changes.append(Change(STATE_TOPIC, key, block))
+                if blocks:
+                    last_ms = max(each.last_ms for each in own)
+                    kept.append(Segment(kind, number, last_ms, len(blocks)))
         return kept
 
-    def _open(self, segment: Segment, child: int) -> Iterator[bytes]:
-        for elements in self._elements(segment):
-            raw = [
-                elements.raw(i)
-                for i in range(len(elements))
-                if self._heir(elements, i) == child
-            ]
-            if raw:
-                yield array_head(len(raw)) + b"".join(raw)
+    def _known(self, segments: Iterable[Segment]) -> Iterator[bytes]:
+        for segment in segments:
+            yield from blocks_of(segment, self._values)
+
+    def _open(self, segments: Iterable[Segment], child: int) -> Iterator[bytes]:
+        raw = (
+            (1, elements.raw(i))
+            for elements in elements_of(segments, self._values, self._log)
+            for i in range(len(elements))
+            if self._heir(elements, i) == child
+        )
+        for n_elements, packed in joined(raw):
+            yield array_head(n_elements) + packed
 
     def _heir(self, elements: Elements, i: int) -> int:
         raw = elements.raw(i)
@@ -178,17 +196,3 @@ class _Blocks:
         if route is None:
             return self._own
         return partition_of_route(route, self._n_partitions)
-
-    def _elements(self, segment: Segment) -> Iterator[Elements]:
-        for packed in self._packed(segment):
-            yield Elements(NO_HEAD + packed)
-
-    def _packed(self, segment: Segment) -> Iterator[bytes]:
-        for block in range(segment.n_blocks):
-            key = segment_key(segment.kind, segment.number, block)
-            if key not in self._values:
-                raise ValueError(
-                    "blocks of segments must be there; "
-                    f"{(segment.kind, segment.number, block)} is not"
-                )
-            yield self._values[key]

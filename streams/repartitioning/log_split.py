@@ -13,12 +13,12 @@ import msgspec
 
 from rankstream.settings import Settings
 from rankstream.wire.schemas import check_schema
-from rankstream.wire.topics import PREFERENCES, STATISTICS
+from rankstream.wire.topics import EVENTS, PREFERENCES, STATISTICS
 from streams.fold.candidates_fold import STATE_TOPIC as CANDIDATES_STATE
 from streams.fold.segments import STATE_TOPIC
 from streams.repartitioning.join import divided_join
 from streams.repartitioning.records import divided_candidates, divided_statistics
-from streams.stage import Change
+from streams.stage import Change, offset_referred
 
 SPLITS_KEY = b"splits"
 """Key in the fold's state of the splits that a partition went through."""
@@ -82,7 +82,7 @@ def divided(
     Parameters
     ----------
     values
-        State of the partition, by topic and key.
+        State of the partition, by topic and key, with the records that it refers to.
 
     Raises
     ------
@@ -93,9 +93,14 @@ def divided(
     """
     children = split.children(partition)
     of_topic: dict[str, dict[bytes, bytes]] = {STATE_TOPIC: {}, STATISTICS: {}}
+    log: dict[int, bytes] = {}
     for (topic, key), value in values.items():
-        of_topic.setdefault(topic, {})[key] = value
-    joins = divided_join(of_topic[STATE_TOPIC], children, split.n_after, settings)
+        if topic == EVENTS:
+            log[offset_referred(Change(topic, key, value))] = value
+        else:
+            of_topic.setdefault(topic, {})[key] = value
+    own = of_topic[STATE_TOPIC]
+    joins = divided_join(own, log, children, split.n_after, settings)
     statistics = divided_statistics(of_topic[STATISTICS], children, split.n_after)
     known = of_topic.get(CANDIDATES_STATE, {})
     candidates = divided_candidates(known, children, split.n_after)

@@ -25,21 +25,21 @@ from streams.adaptation.merge import (
     Merge,
 )
 from streams.kafka.append_time import wall_ms
+from streams.kafka.broker_away import BrokerAway
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import Waiting, client_options
+from streams.kafka.group_positions import PositionsHang, stable_positions
 from streams.kafka.reader_role import RETRY_S, either
 from streams.kafka.source.positions import (
     Bounds,
-    PositionsHang,
     check_position,
     is_another,
-    stable_positions,
     starts_of,
 )
 from streams.kafka.source.recent_lists import learn_lists
 from streams.kafka.source.source_log import Position, SourceLog
 from streams.kafka.source.source_member import SourceMember
-from streams.kafka.source_watch import BrokerAway, ClusterTopics, Describe
+from streams.kafka.source_watch import ClusterTopics, Describe
 from streams.kafka.status.role_status import AdaptStatus
 from streams.kafka.status.status_page import Status
 from streams.topology import group_of
@@ -271,10 +271,11 @@ class SourceAdapter:
     ) -> dict[TopicPartition, Position]:
         asked = self._cluster.client, self._group, places
         try:
-            return await asyncio.to_thread(stable_positions, *asked)
+            found = await asyncio.to_thread(stable_positions, *asked)
         except PositionsHang:
             await own.end_what_hangs(places)
-            return await asyncio.to_thread(stable_positions, *asked)
+            found = await asyncio.to_thread(stable_positions, *asked)
+        return {place: Position(*each) for place, each in found.items()}
 
     def _ready(self, n_partitions: int) -> None:
         self._fares.trouble = ""

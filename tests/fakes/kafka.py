@@ -11,7 +11,8 @@ not do:
   records are deleted up to the middle of a batch, while an older transaction is open, a
   broker's last stable offset is that batch's first, so before the log's beginning;
   here it is the beginning.
-* Membership of groups: no joins, sessions or generations. A test says who has what.
+* Membership of groups: no joins or sessions. A test says who is a member of which
+  generation, and who has what.
 * Replicas, leaders, and authorisation. No request is lost on its way; a test that
   wants that stops the client's coroutine before or behind it.
 * Sequence numbers: a producer here sends each batch once.

@@ -21,6 +21,7 @@ from aiokafka.producer.transaction_manager import TransactionState
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import RecordMetadata
 
+from streams.kafka.membership import Membership
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content, Writer
 from tests.fakes.points import Point
@@ -96,7 +97,9 @@ class FakeProducer:
         self._places: set[TopicPartition] = set()
         self._group: str | None = None
         self._pending: list[_Pending] = []
-        self._offsets: list[tuple[str, dict[TopicPartition, int], Any]] = []
+        self._offsets: list[
+            tuple[str, dict[TopicPartition, int], Membership | None, Any]
+        ] = []
         self._sender: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -189,9 +192,12 @@ class FakeProducer:
         await self._end(TransactionState.ABORTING_TRANSACTION)
 
     async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, Any], group_id: str
+        self,
+        offsets: Mapping[TopicPartition, Any],
+        group_id: str,
+        member: Membership | None = None,
     ) -> None:
-        """Commit offsets of a group with the transaction."""
+        """Commit offsets of a group with the transaction, as one of its members."""
         self._check_transactional()
         if self._state is not TransactionState.IN_TRANSACTION:
             raise IllegalOperation("Not in the middle of a transaction")
@@ -200,7 +206,7 @@ class FakeProducer:
             for place, each in offsets.items()
         }
         future = asyncio.get_running_loop().create_future()
-        self._offsets.append((group_id, plain, future))
+        self._offsets.append((group_id, plain, member, future))
         self._wake()
         await asyncio.shield(future)
 
@@ -282,7 +288,7 @@ class FakeProducer:
 
     async def _commit_offsets(self) -> None:
         name, writer = self._known()
-        group, offsets, future = self._offsets[0]
+        group, offsets, member, future = self._offsets[0]
         transactions = self._kafka.transactions
         if self._group is None:
             await self._asked(
@@ -291,7 +297,7 @@ class FakeProducer:
             self._group = group
         await self._asked(
             "commit offsets",
-            lambda: transactions.commit_offsets(name, writer, group, offsets),
+            lambda: transactions.commit_offsets(name, writer, group, offsets, member),
         )
         del self._offsets[0]
         future.set_result(None)
@@ -369,7 +375,7 @@ class FakeProducer:
             if not pending.future.done():
                 pending.future.set_exception(copy.copy(error))
         self._pending.clear()
-        for _, _, future in self._offsets:
+        for *_, future in self._offsets:
             future.set_exception(error)
         self._offsets.clear()
         if self._ended is None or self._ended.done():

@@ -6,6 +6,7 @@ later: its markers are written one by one, and until the last of them every requ
 that transactional id is told to come again.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,6 +20,8 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from streams.kafka.member_offsets import VotedOut
+from streams.kafka.membership import Membership
 from tests.fakes.partition_log import PartitionLog, Writer
 
 Offsets = dict[TopicPartition, int]
@@ -43,6 +46,7 @@ class Transaction:
     is_commit: bool = False
     places: set[TopicPartition] = field(default_factory=set)
     offsets: dict[str, Offsets] = field(default_factory=dict)
+    taken: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
 
     @property
     def writer(self) -> Writer:
@@ -59,6 +63,8 @@ class Transactions:
         Gives the log of a partition, None where there is none.
     groups
         Offsets of consumer groups, which a commit writes to.
+    members
+        Generation of each group, and the ids of its members; a test says it.
     is_eager
         Write all markers as soon as a transaction ends.
     """
@@ -74,6 +80,9 @@ class Transactions:
         self._find = find
         self._groups = groups
         self._known: dict[str, Transaction] = {}
+        self._numbers = itertools.count(1)
+        self._applied: dict[tuple[str, TopicPartition], int] = {}
+        self.members: dict[str, tuple[int, set[str]]] = {}
 
     def initialise(self, name: str) -> Writer:
         """A new life for a producer; whatever it had open is aborted first.
@@ -124,13 +133,50 @@ class Transactions:
         known.offsets.setdefault(group, {})
 
     def commit_offsets(
-        self, name: str, by: Writer, group: str, offsets: Offsets
+        self,
+        name: str,
+        by: Writer,
+        group: str,
+        offsets: Offsets,
+        member: Membership | None = None,
     ) -> None:
-        """Offsets that count when the transaction has been committed."""
+        """Offsets that count when the transaction has been committed.
+
+        Raises
+        ------
+        VotedOut
+            Where the group knows no such member, or is in another generation.
+        """
         known = self._checked(name, by)
+        if member is not None:
+            generation, ids = self.members.get(group, (0, set()))
+            if member.generation != generation or member.member_id not in ids:
+                raise VotedOut
         if any(self._find(place) is None for place in offsets):
             raise UnknownTopicOrPartitionError
         known.offsets.setdefault(group, {}).update(offsets)
+        for place in offsets:
+            known.taken[group, place] = next(self._numbers)
+
+    def set_offset(self, group: str, place: TopicPartition, offset: int) -> None:
+        """An offset that is committed without a transaction."""
+        self._apply(group, place, offset, next(self._numbers))
+
+    def _apply(
+        self, group: str, place: TopicPartition, offset: int, number: int
+    ) -> None:
+        """What was taken last counts, whichever transaction ends last."""
+        if number > self._applied.get((group, place), 0):
+            self._applied[group, place] = number
+            self._groups.setdefault(group, {})[place] = offset
+
+    def may_move(self, group: str, place: TopicPartition) -> bool:
+        """Whether a transaction that has not ended could move a group's offset."""
+        return any(
+            place in known.offsets.get(group, {})
+            for known in self._known.values()
+            if known.phase in {Phase.ONGOING, Phase.ENDING}
+        )
 
     def check_ongoing(self, name: str, by: Writer, place: TopicPartition) -> None:
         """What a partition asks before a transaction's first batch.
@@ -196,8 +242,11 @@ class Transactions:
         if not known.places:
             if known.is_commit:
                 for group, offsets in known.offsets.items():
-                    self._groups.setdefault(group, {}).update(offsets)
+                    for place, offset in offsets.items():
+                        number = known.taken[group, place]
+                        self._apply(group, place, offset, number)
             known.offsets.clear()
+            known.taken.clear()
             known.phase = Phase.ENDED
 
     def _decide(self, known: Transaction, *, is_commit: bool) -> None:

@@ -1,6 +1,7 @@
 """The outputs of a finished run, read from their topics."""
 
 from producers.topic_reader import Record, TopicReader
+from rankstream.operations.recount.referred_log import referred_records
 from rankstream.settings import Settings
 from rankstream.wire.topics import (
     CLICKS,
@@ -32,15 +33,25 @@ def collected(settings: Settings) -> Found:
                 found.take_ingest_state(values[b"state"])
         statistics = _compacted(reader, STATISTICS)
         states = _compacted(reader, STATE_TOPIC)
+        log = {
+            partition: [*referred_records(reader, partition, _of_fold(values))]
+            for partition, values in states.items()
+        }
     for partition, values in states.items():
         counted = statistics.get(partition, {})
         found.statistics += counted.items()
         changes = [Change(STATISTICS, k, v) for k, v in counted.items()]
         changes += [Change(STATE_TOPIC, k, v) for k, v in values.items()]
         fold = partition_fold(partition, settings)
-        fold.restore(change for change in changes if change.key != b"marker")
+        changes = [each for each in changes if each.key != b"marker"]
+        fold.restore([*changes, *log[partition]])
         found.outcomes.update(fold.counters())
     return found
+
+
+def _of_fold(values: dict[bytes, bytes]) -> dict[tuple[str, bytes], bytes]:
+    """By topic and key."""
+    return {(STATE_TOPIC, key): value for key, value in values.items()}
 
 
 def _compacted(reader: TopicReader, topic: str) -> dict[int, dict[bytes, bytes]]:

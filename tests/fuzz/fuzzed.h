@@ -29,6 +29,7 @@ enum use {
     MODELS,
     EXTRAS,
     ACCEPTED,
+    ORIGINS,
     DUE,
     NAMES,
     SCOPES,

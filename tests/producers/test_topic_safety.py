@@ -159,12 +159,17 @@ def test_brokers_give_the_time_of_every_record_of_new_topics() -> None:
 
 def test_what_a_start_would_read_for_nothing_is_told() -> None:
     """Of states that every commit writes to; nobody minds less than was asked for."""
-    older = SAFE | dict(zip(UNCOMPACTED, ("60000", "86400000"), strict=True))
+    files, markers = UNCOMPACTED
+    older = SAFE | {files: "60000", markers: "86400000"}
+    oldest = SAFE | {files: "60001", markers: "86400001"}
     least = SAFE | dict.fromkeys(UNCOMPACTED, "1000")
     for topic in topics_of(KafkaSettings()):
         is_first = any(topic.name == kind.state_topics[0] for kind in STAGES)
         found = [each.key for each in dangers(topic, 1, older)]
-        assert found == (list(UNCOMPACTED) if is_first else [])
+        assert found == ([markers] if is_first else [])
+        is_compacted = topic.config["cleanup.policy"] == "compact"
+        found = [each.key for each in dangers(topic, 1, oldest)]
+        assert found == (list(UNCOMPACTED) if is_compacted else [])
         assert dangers(topic, 1, least) == []
         assert dangers(topic, 1, new_config(topic, Settings())) == []
 

@@ -337,3 +337,24 @@ def test_a_promoted_model_has_no_schedule(tmp_path: Path) -> None:
     )
     found = load_settings(file)
     assert (found.schedules, [*found.online], [*found.trained]) == ({}, ["s"], [])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"COMMIT_S": "10"}, r"less than delivery\.session_timeout_s, 10 s; got 10; "),
+        (
+            {"COMMIT_S": "2", "TRANSACTION_TIMEOUT_MS": "2000"},
+            r"less than delivery\.transaction_timeout_ms, 2 s; got 2; ",
+        ),
+        ({"COMMIT_S": "0"}, r"delivery\.commit_s"),
+        ({"COMMIT_S": "-1"}, r"delivery\.commit_s"),
+    ],
+)
+def test_commits_are_within_what_brokers_wait_for(
+    given: dict[str, str], said: str
+) -> None:
+    """Else a member would be voted out before it hears that it was."""
+    given = {f"RANKSTREAM_DELIVERY__{name}": value for name, value in given.items()}
+    with pytest.raises(SettingsError, match=said):
+        load_settings(None, given)

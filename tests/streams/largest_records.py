@@ -190,6 +190,15 @@ def of_events() -> list[Output]:
     return stages.written
 
 
+def of_long_windows() -> list[Output]:
+    """State of lists that the log may not hold for as long as they are open."""
+    long = msgspec.structs.replace(ONE.time, click_window_ms=2 * 86_400_000)
+    stages = Stages(msgspec.structs.replace(ONE, time=long))
+    stages.send(QUERIES, large_query(ROUTED))
+    stages.checkpoint()
+    return stages.written
+
+
 def of_candidates() -> list[Output]:
     """Features of as many candidates with as long ids as one event holds."""
     stages = Stages()
@@ -232,7 +241,9 @@ def of_many_partitions() -> list[Output]:
     written = [out for topic in (QUERIES, CLICKS)
                for out in state_of(Ingest(topic, 0, settings))]  # fmt: skip
     fold = partition_fold(0, ONE)
-    fold._segments = [Segment("open", n, NOW_MS + n, 1) for n in range(200_000)]
+    fold._segments.living = [
+        Segment("logged", n, NOW_MS + n, 1, 2**37 + n) for n in range(200_000)
+    ]
     fold._expected = dict.fromkeys(range(100_000), 2**40)
     learn = Learn(0, ONE)
     learn._sequences = dict.fromkeys(range(100_000), 2**40)
@@ -304,8 +315,8 @@ def largest_records() -> dict[str, Output]:
     largest: dict[str, Output] = {}
     sizes = dict.fromkeys(LARGEST, 0)
     for made in (
-        of_events, of_candidates, of_hostile_records, of_many_partitions,
-        of_experiments, of_models, of_training, of_decisions,
+        of_events, of_long_windows, of_candidates, of_hostile_records,
+        of_many_partitions, of_experiments, of_models, of_training, of_decisions,
     ):  # fmt: skip
         for output in made():
             size = framed(output)

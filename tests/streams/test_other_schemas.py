@@ -50,7 +50,7 @@ from streams.partition_fold import partition_fold
 from streams.recount.recount import Statistics as NoStatistics
 from streams.recount.recount import recount
 from streams.recount.rules import rules_of
-from streams.stage import Change, LogRefused, SourceRecord, Stage
+from streams.stage import Change, LogRefused, SourceRecord, Stage, referred
 from streams.statistics.keys import SCHEMA as STATISTICS_SCHEMA
 from streams.statistics.keys import decode, encode
 from streams.statistics.reader import Statistics
@@ -81,9 +81,9 @@ def with_schema(packed: bytes, number: int, known: int = SCHEMA) -> bytes:
     return packed[:1] + msgspec.msgpack.encode(number) + packed[2:]
 
 
-def record_of(topic: str, value: bytes) -> SourceRecord:
+def record_of(topic: str, value: bytes, offset: int = 7) -> SourceRecord:
     """As a stage is given it."""
-    return SourceRecord(topic, 0, 7, START_MS, None, value, ())
+    return SourceRecord(topic, 0, offset, START_MS, None, value, ())
 
 
 def an_impression(**fields: Any) -> Any:
@@ -160,7 +160,7 @@ def records_of(source: str) -> list[SourceRecord]:
     later = impression("later", START_MS + window_ms)
     frontiers = [[3, 0, 1, START_MS + window_ms, 0]]
     return [
-        record_of(EVENTS, encode_record([SCHEMA, 0, number, elements]))
+        record_of(EVENTS, encode_record([SCHEMA, 0, number, elements]), number)
         for number, elements in enumerate(([closing], frontiers, [later]), 1)
     ]
 
@@ -196,7 +196,12 @@ def test_every_piece_of_state_is_refused_in_another_schema() -> None:
     for kind in STAGES:
         make = partial(kind.build, SETTINGS, 0)
         changes = kept(folded(kind).changes())
-        make().restore(changes)
+        referred_to = [
+            referred(kind.source, record.offset, record.value or b"")
+            for record in records_of(kind.source)
+            if kind.name == "fold"
+        ]
+        make().restore([*changes, *referred_to])
         for i, change in enumerate(changes):
             if not is_numbered(change):
                 continue

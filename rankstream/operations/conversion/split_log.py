@@ -30,6 +30,8 @@ from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
+from streams.kafka.referring_state import ReferringState
+from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     check_missing,
@@ -142,14 +144,27 @@ class _Split:
 
     async def _end_ingestion(self) -> None:
         """End what is open of its transactions: nobody reads what comes behind them."""
-        for kind in kinds_of("ingest"):
-            for partition in range(self._settings.kafka.input_partitions):
-                await self._read(kind, partition)
+        kinds = kinds_of("ingest")
+        # One of them may have been written with the id of any other.
+        joint = JointLog(self._cluster, kinds)
+        logs = [
+            StateLog(kind, partition, self._cluster, joint)
+            for kind in kinds
+            for partition in range(self._settings.kafka.input_partitions)
+        ]
+        try:
+            for log in logs:
+                await log.fence(TRANSACTION_MS)
+            for log in logs:
+                await log.read()
+        finally:
+            for log in logs:
+                await log.close()
 
     async def _catch_up(self, partition: int, n_partitions: int) -> None:
         """Fold what no worker has folded yet, and write the state."""
         settings = self._settings.with_kafka(partitions=n_partitions)
-        state = StateLog(self._fold, partition, self._cluster)
+        state = ReferringState(self._fold, partition, self._cluster)
         committer = Committer(self._fold, partition, state, settings)
         start = await committer.open(None)
         n_folded = 0

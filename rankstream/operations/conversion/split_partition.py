@@ -17,6 +17,7 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.fold.canonical_fold import CanonicalFold
 from streams.kafka.clients import Cluster
+from streams.kafka.referring_state import ReferringState
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
@@ -28,7 +29,7 @@ from streams.kafka.state.resume_position import (
     first_position,
     start_of,
 )
-from streams.kafka.state.state_log import StateLog, StateRead
+from streams.kafka.state.state_log import StateRead
 from streams.repartitioning.log_split import LogSplit, divided, splits_of
 from streams.repartitioning.records import moved_features
 from streams.stage import Change, Output
@@ -84,7 +85,10 @@ class Divider:
             Where state or log do not allow it; nothing has changed.
         """
         children = range(partition, self._n_after, self._n_before)
-        logs = {child: StateLog(self._kind, child, self._cluster) for child in children}
+        logs = {
+            child: ReferringState(self._kind, child, self._cluster)
+            for child in children
+        }
         try:
             for log in logs.values():
                 await log.fence(TRANSACTION_MS)
@@ -150,7 +154,7 @@ class Divider:
 
     async def _divided(
         self,
-        log: StateLog,
+        log: ReferringState,
         split: LogSplit,
         position: ResumePosition,
         reads: dict[int, StateRead],
@@ -177,7 +181,7 @@ class Divider:
                 position, fingerprint, reads[child].source, is_own=child == own
             )
             marker = Change(*self._place, encode_position(moved))
-            before = reads[child].items
+            before = self._own_state(reads[child])
             written = [*_changed(before, share), marker]
             if child == own:
                 changes += written
@@ -191,6 +195,11 @@ class Divider:
             child: (one["statistics_scopes"], one["pending"])
             for child, one in counters.items()
         }
+
+    def _own_state(self, read: StateRead) -> Values:
+        """Without the records of the log that it refers to."""
+        topics = self._kind.state_topics
+        return {at: value for at, value in read.items.items() if at[0] in topics}
 
     def _moved_features(self, children: Sequence[int]) -> list[Output]:
         """Features of candidates go where the fold will let go of them one day."""

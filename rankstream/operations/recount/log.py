@@ -130,15 +130,26 @@ class FoldState:
 
     def found(self, settings: Settings) -> dict[int, Found]:
         """What the state says of each partition."""
+        from producers.topic_reader import TopicReader  # noqa: PLC0415
+        from rankstream.operations.recount.referred_log import (  # noqa: PLC0415
+            referred_records,
+        )
+
+        with TopicReader(settings) as reader:
+            log = {
+                partition: [*referred_records(reader, partition, of_it)]
+                for partition, of_it in self._of.items()
+            }
         found = {}
         for partition, (checkpoint_offset, offset) in self.positions.items():
             fold = partition_fold(partition, settings)
             values = self._of.get(partition, {})
-            fold.restore(
+            state = (
                 Change(topic, key, value)
                 for (topic, key), value in values.items()
                 if key != POSITION_KEY
             )
+            fold.restore([*state, *log.get(partition, ())])
             splits = tuple(Split(*each) for each in splits_of(values))
             found[partition] = Found(checkpoint_offset, offset, fold.counters(), splits)
         return found

@@ -227,3 +227,35 @@ def start_of(position: ResumePosition) -> int:
     if position.checkpoint_offset < position.offset:
         return position.checkpoint_offset + 1
     return max(position.checkpoint_offset + 1, position.next_offset)
+
+
+def taken_position(
+    items: dict[tuple[str, bytes], bytes],
+    source: SourcePartition,
+    kind: StageKind,
+    pinned: Mapping[str, Any],
+    committed: int | None,
+) -> ResumePosition | None:
+    """Take the resume position from what was read; None where there never was one.
+
+    Parameters
+    ----------
+    pinned
+        Settings that a state depends on, as they are.
+    committed
+        What the consumer group committed for the partition, if anything.
+
+    Raises
+    ------
+    StateRefused
+        Where it may not be gone on from.
+    """
+    state_topic = kind.state_topics[0]
+    packed = items.pop((state_topic, POSITION_KEY), None)
+    if packed is None:
+        check_missing(source, state_topic, committed=committed, n_keys=len(items))
+        return None
+    position = decode_position(packed)
+    check_position(position, source, kind)
+    check_settings(position, source.name, pinned)
+    return msgspec.structs.replace(position, stage_version=kind.version)

@@ -3,20 +3,22 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from aiokafka import TopicPartition
 
 from rankstream.wire.topics import MIB
 from streams.kafka.clients import Cluster, Consumer
+from streams.kafka.membership import Membership
+from streams.kafka.state.joint_log import JointLog, Part, writer_of
 from streams.kafka.state.resume_position import SourcePartition, StateRefused
-from streams.kafka.state.transactions import Transactions
 from streams.kafka.state.whole_batches import WHOLE, each_of
 from streams.stage import Change, Output
-from streams.topology import StageKind, group_of
+from streams.topology import StageKind
 
-LOOKS, BETWEEN_LOOKS_S = 5, 0.3
-"""How often, and how far apart, to look whether a transaction of ours has ended."""
+LOOKS_S, BETWEEN_LOOKS_S = 1.5, 0.3
+"""For how long, and how far apart, to look whether a transaction of ours has ended."""
 
 FETCH_BYTES = 4 * MIB
 """Read of a partition at once; a larger record comes all the same."""
@@ -42,11 +44,17 @@ class StateRead(NamedTuple):
 class PartitionLog(Protocol):
     """The state of one partition; a test may keep it elsewhere."""
 
+    def join(self, member: Membership | None) -> None:
+        """Hear as whom the process has the partition."""
+
     async def fence(self, timeout_ms: int) -> None:
         """Become the only writer."""
 
     async def read(self) -> StateRead:
         """Everything that was committed."""
+
+    def gathering(self) -> AbstractContextManager[None]:
+        """What others commit waits for what is gathered here, to be one with it."""
 
     async def write(
         self, outputs: list[Output], changes: list[Change], next_offset: int
@@ -58,27 +66,53 @@ class PartitionLog(Protocol):
 
 
 class StateLog:
-    """The state of a stage's partition on Kafka."""
+    """The state of a stage's partition on Kafka.
 
-    def __init__(self, kind: StageKind, partition: int, cluster: Cluster) -> None:
+    Parameters
+    ----------
+    joint
+        What other partitions of the process are written with; its own by default.
+    """
+
+    def __init__(
+        self,
+        kind: StageKind,
+        partition: int,
+        cluster: Cluster,
+        joint: JointLog | None = None,
+    ) -> None:
         self._kind = kind
         self._partition = partition
         self._cluster = cluster
-        name = f"rankstream-{kind.name}-{kind.source}-{partition}"
-        self._transactions = Transactions(cluster, name)
+        self._source = cluster.place(kind.source, partition)
+        self._joint = joint or JointLog(cluster, (kind,))
+        self._member: Membership | None = None
+        self._name = writer_of(kind, partition)
+        self._timeout_ms = 0
+
+    def join(self, member: Membership | None) -> None:
+        """Write as this member; None while the group has none."""
+        self._member = member
 
     async def fence(self, timeout_ms: int) -> None:
         """Become the only writer; aborts what the previous owner had begun."""
-        await self._transactions.fence(timeout_ms)
+        self._timeout_ms = timeout_ms
+        await self._joint.take(self._name, self, timeout_ms)
+
+    def gathering(self) -> AbstractContextManager[None]:
+        """What others commit waits for what is gathered here, to be one with it."""
+        return self._joint.gathering()
 
     async def read(self) -> StateRead:
-        """Read everything that was committed.
+        """Read everything that was committed, once nothing more of it can be.
 
         Raises
         ------
         StateRefused
             Where the state topics have other partitions than the source.
         """
+        if self._joint.owns(self._name, self):
+            await self._joint.decided(self._source)
         cluster, topics = self._cluster, self._kind.state_topics
         places = {cluster.place(name, self._partition): name for name in topics}
         # With "latest", a consumer without a group may begin at the end and read
@@ -117,24 +151,21 @@ class StateLog:
         Parameters
         ----------
         next_offset
-            What the consumer group is to have committed by it, if anything. Nobody
-            starts there; it is for whoever looks at the lag of the group.
+            What the consumer group is to have committed by it; None writes as nobody
+            of the group. No stage starts there: the broker refuses it to who was voted
+            out, and operators look at the lag of the group.
         """
-        if not self._transactions.is_open:
+        if not self._joint.owns(self._name, self):
             raise StateRefused(f"{self._kind.source}[{self._partition}] was given away")
         state = (
             Output(topic, self._partition, key, value) for topic, key, value in changes
         )
-        source = self._cluster.place(self._kind.source, self._partition)
-        await self._transactions.commit(
-            [*outputs, *state],
-            None if next_offset is None else {source: next_offset},
-            group_of(self._cluster.namespace, self._kind.role),
-        )
+        records = [*outputs, *state]
+        await self._joint.write(Part(records, self._source, next_offset, self._member))
 
     async def close(self) -> None:
         """Write no more."""
-        await self._transactions.close()
+        await self._joint.give(self._name, self)
 
     async def _end_what_hangs(
         self, committed: Consumer, everything: Consumer, places: list[TopicPartition]
@@ -146,24 +177,37 @@ class StateLog:
         marker for good (KAFKA-20734). Our next commit would include its records beside
         the same records folded again.
         """
-        for _ in range(LOOKS):
+
+        async def is_decided() -> bool:
             stable, last = await asyncio.gather(
                 committed.end_offsets(places), everything.end_offsets(places)
             )
-            if stable == last:
+            return stable == last
+
+        async def is_decided_by(time_s: float) -> bool:
+            for _ in range(max(1, round(time_s / BETWEEN_LOOKS_S))):
+                if await is_decided():
+                    return True
+                await asyncio.sleep(BETWEEN_LOOKS_S)
+            return False
+
+        name = f"{self._kind.source}[{self._partition}]"
+        if await is_decided_by(LOOKS_S) or not self._joint.owns(self._name, self):
+            return
+        log.warning("event=ending-what-hangs partition=%s", name)
+        for of_all in (False, True):
+            await self._joint.end_what_hangs(
+                is_decided, self._timeout_ms, of_all=of_all
+            )
+            # The broker itself ends what is open for longer.
+            if await is_decided_by(self._timeout_ms / 1_000):
                 return
-            await asyncio.sleep(BETWEEN_LOOKS_S)
-        log.warning(
-            "event=ending-what-hangs partition=%s[%d]",
-            self._kind.source, self._partition,
-        )  # fmt: skip
-        if self._transactions.is_open:
-            outputs = await self._transactions.partitions_of(self._kind.outputs)
-            await self._transactions.abort(outputs, places)
+        raise RuntimeError(
+            f"transactions in the state of {name} must end; one did not: starting again"
+        )
 
     async def _described(self, consumer: Consumer) -> SourcePartition:
-        source = self._kind.source
-        place = self._cluster.place(source, self._partition)
+        source, place = self._kind.source, self._source
         first = await consumer.beginning_offsets([place])
         end = await consumer.end_offsets([place])
         counts = {

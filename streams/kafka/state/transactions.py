@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import InvalidTimestampError
+from aiokafka.errors import InvalidTimestampError, InvalidTransactionTimeout
 
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.kafka.clients import Cluster, Producer
+from streams.kafka.membership import Membership
 from streams.stage import LogRefused, Output
 
 BULK = 64
@@ -39,7 +40,13 @@ class Transactions:
         return self._producer is not None
 
     async def fence(self, timeout_ms: int = 0) -> None:
-        """Become the only writer; ends all that an earlier one has left."""
+        """Become the only writer; ends all that an earlier one has left.
+
+        Raises
+        ------
+        LogRefused
+            Where brokers allow no transaction to last so long.
+        """
         await self.close()
         cluster, timeout_ms = self._cluster, timeout_ms or self._timeout_ms
         self._producer = cluster.clients.producer(
@@ -52,13 +59,21 @@ class Transactions:
             max_batch_size=MIB,
             linger_ms=0,
         )
-        await self._producer.start()
+        try:
+            await self._producer.start()
+        except InvalidTransactionTimeout as error:
+            raise LogRefused(
+                "delivery.transaction_timeout_ms must be at most what brokers allow; "
+                f"got {timeout_ms:,}: lower it, or raise their "
+                "transaction.max.timeout.ms"
+            ) from error
 
     async def commit(
         self,
         outputs: Iterable[Output],
         positions: Mapping[TopicPartition, int | tuple[int, str]] | None = None,
         group: str = "",
+        member: Membership | None = None,
     ) -> None:
         """All of it in one transaction; returns when that is committed.
 
@@ -66,11 +81,16 @@ class Transactions:
         ----------
         positions
             What the group is to have committed by it, if anything.
+        member
+            Whose positions they are, so that the broker takes them from nobody who
+            was voted out; without one it does not ask.
 
         Raises
         ------
         ValueError
             Before it is fenced.
+        VotedOut
+            Where the group has gone on without the member; nothing is committed.
         KafkaError
             Whether it is committed is not known: whoever fences next and reads knows.
         """
@@ -87,7 +107,7 @@ class Transactions:
             )
         await delivered(sent)
         if positions is not None:
-            await producer.send_offsets_to_transaction(positions, group)
+            await producer.send_offsets_to_transaction(positions, group, member)
         await producer.commit_transaction()
 
     async def abort(self, *parts: Iterable[TopicPartition]) -> None:

@@ -34,7 +34,7 @@ from streams.comparisons.preference_fold import (
 )
 from streams.native.closed_impressions import closed_of
 from streams.partition_fold import partition_fold
-from streams.stage import Change, SourceRecord
+from streams.stage import Change, SourceRecord, referred
 from tests.event_factory import START_MS, click, impression
 from tests.streams.comparisons.compared_lists import (
     BOOST,
@@ -284,9 +284,11 @@ def test_through_the_canonical_log() -> None:
     records.append([Frontier(0, 1, START_MS + 10_000, ENDED)])
     stage = partition_fold(0, settings)
     state: dict[tuple[str, bytes], bytes] = {}
+    folded: list[Change] = []
     for number, part in enumerate(records, 1):
         value = encode_record([1, 0, number, part])
         stage.fold(SourceRecord("events", 0, number, 0, None, value, ()))
+        folded.append(referred("events", number, value))
         for change in stage.changes():
             if change.value is None:
                 state.pop((change.topic, change.key), None)
@@ -294,7 +296,8 @@ def test_through_the_canonical_log() -> None:
                 state[change.topic, change.key] = change.value
         before = stage.fingerprint()
         stage = partition_fold(0, settings)
-        stage.restore([Change(*place, value) for place, value in state.items()])
+        written = [Change(*place, value) for place, value in state.items()]
+        stage.restore([*written, *folded])
         assert stage.fingerprint() == before
     direct = PreferencesFold(EXPERIMENTS, 0)
     direct.take(closed_of(log))

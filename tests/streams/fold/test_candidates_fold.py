@@ -30,7 +30,7 @@ from streams.local import local_settings
 from streams.native.closed_impressions import closed_of
 from streams.native.counting import name_of_set
 from streams.partition_fold import partition_fold
-from streams.stage import Change, Output, SourceRecord
+from streams.stage import Change, Output, SourceRecord, referred
 
 KEEP_MS = 100_000
 START_MS = 17 * KEEP_MS
@@ -207,15 +207,18 @@ def stopped_everywhere(log: Log) -> Iterator[tuple[CanonicalFold, list[Output]]]
     for place in range(len(log.records)):
         fold, outputs = partition_fold(0, SETTINGS), []
         state: dict[tuple[str, bytes], bytes | None] = {}
+        folded: list[Change] = []
         for number, record in enumerate(log.records):
             fold.fold(record)
+            folded.append(referred("events", record.offset, record.value or b""))
             outputs += fold.outputs()
             if number % 3 == 0 or number == place:
                 state |= {(c.topic, c.key): c.value for c in fold.changes()}
             if number == place:
                 before = fold.fingerprint()
                 fold = partition_fold(0, SETTINGS)
-                fold.restore(Change(*key, value) for key, value in state.items())
+                kept = [Change(*key, value) for key, value in state.items()]
+                fold.restore([*kept, *folded])
                 assert fold.fingerprint() == before
         yield fold, outputs
 

@@ -18,9 +18,10 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
-from streams.fold.canonical_fold import ELEMENTS_AT_ONCE, CanonicalFold, LogBroken
+from streams.fold.canonical_fold import CanonicalFold, LogBroken
+from streams.fold.segments import ELEMENTS_AT_ONCE, first_referred
 from streams.partition_fold import partition_fold
-from streams.stage import Change, Output, SourceRecord
+from streams.stage import Change, Output, SourceRecord, referred
 from tests.event_factory import START_MS, click, impression
 
 DAY_MS = 86_400_000
@@ -59,6 +60,7 @@ class Run:
     stage: CanonicalFold = field(default_factory=lambda: partition_fold(0, SETTINGS))
     outputs: list[Output] = field(default_factory=list)
     state: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
+    log: list[Change] = field(default_factory=list)
     sequence: int = 0
 
     def take(self, elements: list[Element]) -> None:
@@ -67,6 +69,7 @@ class Run:
         value = encode_record([1, 0, self.sequence, elements])
         record = SourceRecord("events", 0, self.sequence, 0, None, value, ())
         self.stage.fold(record)
+        self.log.append(referred("events", self.sequence, value))
 
     def commit(self) -> None:
         """Take the outputs."""
@@ -86,10 +89,16 @@ class Run:
         self.checkpoint()
         before = self.stage.fingerprint()
         self.stage = partition_fold(0, SETTINGS)
-        self.stage.restore(
-            [Change(topic, key, value) for (topic, key), value in self.state.items()]
-        )
+        self.restore()
         assert self.stage.fingerprint() == before
+
+    def restore(self) -> None:
+        """Take back the written state, with what it refers to."""
+        first = first_referred(self.state)
+        assert first is None or first >= 1
+        log = self.log[len(self.log) if first is None else first - 1 :]
+        state = [Change(*place, value) for place, value in self.state.items()]
+        self.stage.restore([*state, *log])
 
     def interactions(self) -> list[tuple[int, int, Interaction]]:
         """Partition, number and content of every interaction."""
@@ -152,10 +161,8 @@ def test_folding_again_from_an_older_checkpoint_gives_the_same_state(
         live.take([element])
     live.commit()
     live.checkpoint()
-    resumed = Run(state=dict(live.state), sequence=live.sequence)
-    resumed.stage.restore(
-        [Change(topic, key, value) for (topic, key), value in live.state.items()]
-    )
+    resumed = Run(state=dict(live.state), log=list(live.log), sequence=live.sequence)
+    resumed.restore()
     for element in elements[checkpoint_at:position_at]:
         live.take([element])
         resumed.take([element])

@@ -148,7 +148,7 @@ def test_a_click_at_the_very_end_of_the_window_is_applied_also_if_it_waited() ->
     """The window includes its end, and no commit says otherwise."""
     last = click(at_ms=START_MS + WINDOW_MS)
     join = joined(last, impression())
-    accepted = [decode_event(raw) for raw in join.new_accepted()[1]]
+    accepted = [decode_event(raw) for raw in join.new_accepted().raw]
     join.take(as_record([reached(WINDOW_MS)]))
 
     assert outcomes(join) == {"applied_impressions": 1, "applied_clicks": 1}
@@ -243,7 +243,7 @@ def test_a_restored_join_goes_on_as_if_never_stopped(
     resumed = Join(TIME)
     resumed.restore(whole.state())
     resumed.restore_known(*whole.new_remembered())
-    resumed.restore_elements(as_kept(whole.new_accepted()[1]))
+    resumed.restore_elements(as_kept(whole.new_accepted().raw))
     for join in (whole, resumed):
         join.closed.clear()
         join.set_aside.clear()
@@ -300,7 +300,7 @@ def test_what_is_open_keeps_its_bytes_while_others_come_and_go() -> None:
         if start < 3 * WINDOW_MS:
             n = start // WINDOW_MS
             join.take(as_record([shown[n], clicks[n]]))
-    accepted = join.new_accepted()[1]
+    accepted = join.new_accepted().raw
     join.closed.clear()
     join.take(as_record([reached(20 * WINDOW_MS)]))
     found = interactions(join)
@@ -317,7 +317,7 @@ def test_what_is_decided_is_in_no_commit() -> None:
     """From the very time at which it was decided."""
     join = joined(impression(), click(), reached(WINDOW_MS))
 
-    assert join.new_accepted() == ([], [])
+    assert len(join.new_accepted().due_ms) == 0
 
 
 def resumed_from(join: Join, accepted: list[bytes]) -> Join:
@@ -332,7 +332,7 @@ def resumed_from(join: Join, accepted: list[bytes]) -> Join:
 def test_an_orphan_does_not_wait_again_after_a_restore() -> None:
     """Accepted before an older cut, it expired exactly at the time of the newer."""
     join = joined(click(at_ms=START_MS))
-    accepted = join.new_accepted()[1]
+    accepted = join.new_accepted().raw
     join.take(as_record([reached(DISORDER_MS)]))
     resumed = resumed_from(join, accepted)
     resumed.take(as_record([reached(WINDOW_MS)]))
@@ -357,7 +357,7 @@ def test_a_click_that_proved_late_does_not_wait_again_after_a_restore() -> None:
     beyond = click(at_ms=START_MS + forgotten_ms)
     join = joined(beyond, impression(), reached(forgotten_ms))
     before = outcomes(join)
-    resumed = resumed_from(join, join.new_accepted()[1])
+    resumed = resumed_from(join, join.new_accepted().raw)
     resumed.take(as_record([reached(2 * forgotten_ms)]))
 
     assert outcomes(resumed) == before == {"applied_impressions": 1, "late": 1}
@@ -370,7 +370,7 @@ def test_clicks_that_wait_are_those_of_the_commit_however_many_came_since() -> N
     join = joined(*decided, *waiting, reached(DISORDER_MS))
     join.take(as_record([reached(DISORDER_MS + n) for n in range(200)]))
     join.take(as_record([click("last", START_MS + 2_000)]))
-    names = [decode_event(raw).identity for raw in join.new_accepted()[1]]
+    names = [decode_event(raw).identity for raw in join.new_accepted().raw]
 
     expected = [*waiting, click("last", START_MS + 2_000)]
     assert names == [one.identity for one in expected]

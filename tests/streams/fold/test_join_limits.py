@@ -165,7 +165,7 @@ def test_a_restored_join_is_as_full_as_before(
     for cut in sorted(min(cut, len(elements)) for cut in cuts):
         whole.take(as_record(elements[start:cut]))
         start = cut
-        accepted.append(whole.new_accepted()[1])
+        accepted.append(whole.new_accepted().raw)
         known.append(whole.new_remembered())
     resumed = Join(TIME, limits=LIMITS)
     resumed.restore(whole.state())

@@ -21,7 +21,7 @@ def checkpoint(*elements: Element) -> tuple[Join, Join]:
     join, accepted = Join(TIME), []
     for element in elements:
         join.take(as_record([element]))
-        accepted += join.new_accepted()[1]
+        accepted += join.new_accepted().raw
     resumed = Join(TIME)
     resumed.restore(join.state())
     resumed.restore_known(*join.new_remembered())

@@ -4,6 +4,7 @@ Every write is whole or not at all, and only the owner that fenced last may writ
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from rankstream.settings import DeliverySettings, Settings
 from streams.kafka.committer import Committer
+from streams.kafka.membership import Membership
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     SourcePartition,
@@ -61,11 +63,20 @@ class MemoryLog:
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
         self.calls: list[str] = []
+        self.member: Membership | None = None
         self.may_write = asyncio.Event()
         self.may_write.set()
         self.may_read = asyncio.Event()
         self.may_read.set()
         self.error: Exception | None = None
+
+    def join(self, member: Membership | None) -> None:
+        """Hear as whom it is owned."""
+        self.member = member
+
+    def gathering(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing else is written with it."""
+        return contextlib.nullcontext()
 
     async def fence(self, timeout_ms: int) -> None:
         """Become the owner."""

@@ -13,6 +13,7 @@ from streams.kafka import assignment as module
 from streams.kafka.assignment import GATHER_S, Assignment, TopicPartition
 from streams.kafka.backlog import FULL_BYTES
 from streams.kafka.committer import Committer
+from streams.kafka.membership import Membership
 from streams.kafka.partition_life import State
 from streams.kafka.state.resume_position import StateRefused
 from streams.kafka.transport import ReadProgress
@@ -47,6 +48,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.rebalancing = False
+        self.generation = 0
         self.may_read = asyncio.Event()
         self.may_read.set()
         self.may_check = asyncio.Event()
@@ -58,9 +60,8 @@ class Bench:
         self.failures: list[BaseException] = []
         self.ready: list[list[str]] = []
         self.assignment = Assignment(
-            self.committer_of,
-            SETTINGS,
             self,
+            SETTINGS,
             self.fail,
             self.check,
             lambda found: self.ready.append([one.name for one in found]),
@@ -83,15 +84,22 @@ class Bench:
         self.failures.append(error)
         raise Ended
 
+    async def written(self) -> None:
+        """Nothing is written that nobody waits for."""
+
     async def check(self) -> None:
         """Look whether a topic has changed, once that may be looked at."""
         await self.may_check.wait()
         if self.changed is not None:
             raise self.changed
 
-    async def open(self, *places: TopicPartition) -> dict[TopicPartition, int]:
-        """Have partitions assigned."""
-        return await self.assignment.open(dict.fromkeys(places))
+    async def open(
+        self, *places: TopicPartition, committed: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """Have partitions assigned, in the next generation."""
+        self.generation += 1
+        self.assignment.join(Membership(self.generation, "m", "", frozenset(places)))
+        return await self.assignment.open(dict.fromkeys(places, committed))
 
     def take(
         self, offset: int, place: TopicPartition = HERE, **how: Any
@@ -193,6 +201,9 @@ def test_what_is_revoked_while_it_is_opened_stays_suspended() -> None:
 
     async def body() -> None:
         bench = Bench()
+        await bench.open(HERE)
+        await bench.open()
+        bench.logs.clear()
         opening = await opening_of(bench)
         await bench.assignment.suspend()
         bench.may_read.set()
@@ -201,6 +212,59 @@ def test_what_is_revoked_while_it_is_opened_stays_suspended() -> None:
         assert bench.take(10).n_acks == 1
         assert await bench.open(HERE) == {HERE: FIRST}
         assert bench.state() is State.LIVE
+
+    run(body())
+
+
+def test_what_is_revoked_before_its_first_position_is_written_is_closed() -> None:
+    """Whoever has it next writes that."""
+
+    async def body() -> None:
+        bench = Bench()
+        opening = await opening_of(bench)
+        await bench.assignment.suspend()
+        bench.may_read.set()
+        assert await opening == {}
+        assert bench.logs[HERE].calls == ["fence", "read", "close"]
+        assert not bench.topics[HERE].n_writes
+        assert await bench.open(HERE) == {HERE: FIRST}
+        assert bench.state() is State.LIVE
+
+    run(body())
+
+
+def test_what_another_may_have_had_meanwhile_is_read_again() -> None:
+    """Who missed a generation does not know who had its partitions in that."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.take(10)
+        await bench.assignment.suspend()
+        first = bench.stage()
+        await bench.open(HERE)
+        assert bench.stage() is first
+        await bench.assignment.suspend()
+        other = committer_on(MemoryLog(bench.topics[HERE]))
+        await other.open(None)
+        other.fold(numbered(11), Acknowledged())
+        await other.commit_last()
+        bench.generation += 1
+        assert await bench.open(HERE) == {HERE: 12}
+        assert bench.stage() is not first
+        assert bench.logs[HERE].calls == ["fence", "read"]
+
+    run(body())
+
+
+def test_nothing_is_opened_that_this_generation_did_not_assign() -> None:
+    """A seek may come late: another one has the partition by then."""
+
+    async def body() -> None:
+        bench = Bench()
+        bench.assignment.join(Membership(1, "m", "", frozenset({HERE})))
+        assert await bench.assignment.open({HERE: None, THERE: None}) == {HERE: FIRST}
+        assert THERE not in bench.logs
 
     run(body())
 
@@ -251,8 +315,7 @@ def test_an_assignment_that_waits_is_overtaken_by_a_revocation() -> None:
         await asyncio.sleep(0)
         await bench.assignment.suspend()
         bench.may_read.set()
-        await asyncio.gather(first, second)
-        assert bench.state(HERE) is State.SUSPENDED
+        assert [*await asyncio.gather(first, second)] == [{}, {}]
         assert THERE not in bench.logs
 
     run(body())
@@ -508,7 +571,7 @@ def test_a_partition_that_is_refused_ends_the_process() -> None:
     async def body() -> None:
         bench = Bench()
         with pytest.raises(Ended):
-            await bench.assignment.open({HERE: 30})
+            await bench.open(HERE, committed=30)
         (failure,) = bench.failures
         assert isinstance(failure, StateRefused)
         assert "has committed offset 30" in str(failure)

@@ -9,6 +9,7 @@ import pytest
 from rankstream.settings import DeliverySettings, Settings
 from streams.kafka.assignment import Assignment, TopicPartition
 from streams.kafka.committer import Committer
+from streams.kafka.membership import Membership
 from streams.kafka.state.resume_position import Loss, StateRefused
 from streams.kafka.transport import ReadProgress
 from tests.streams.kafka.memory_log import (
@@ -38,9 +39,7 @@ class Bench:
         self.read: dict[TopicPartition, ReadProgress] = {}
         self.topics = {HERE: Topics(), THERE: Topics()}
         self.failures: list[BaseException] = []
-        self.assignment = Assignment(
-            self.committer_of, SETTINGS, self, self.fail, self.check
-        )
+        self.assignment = Assignment(self, SETTINGS, self.fail, self.check)
 
     def committer_of(self, place: TopicPartition) -> Committer:
         """One on the topics of a partition."""
@@ -49,6 +48,9 @@ class Bench:
     def progress(self, place: TopicPartition) -> ReadProgress:
         """How far a partition was read."""
         return self.read.get(place, UNREAD)
+
+    async def written(self) -> None:
+        """Nothing is written that nobody waits for."""
 
     async def check(self) -> None:
         """Find all topics as they were."""
@@ -73,7 +75,9 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 async def opened() -> Bench:
     """A process that has folded 10 and has read 10 to 12."""
     bench = Bench()
-    await bench.assignment.open(dict.fromkeys((HERE, THERE)))
+    places = HERE, THERE
+    bench.assignment.join(Membership(1, "m", "", frozenset(places)))
+    await bench.assignment.open(dict.fromkeys(places))
     bench.take(10)
     bench.read[HERE] = ReadProgress(12, 13, 40)
     return bench

@@ -9,9 +9,9 @@ import pytest
 
 from rankstream.settings import KafkaSettings, Settings
 from streams.kafka import source_watch
+from streams.kafka.broker_away import BrokerAway
 from streams.kafka.source_watch import (
     RECONNECT_S,
-    BrokerAway,
     ClusterTopics,
     Seen,
     SourceWatch,

@@ -261,7 +261,7 @@ def test_old_statistics_are_refused_with_the_command(taken: Taken) -> None:
     """The worker ends, and says what to run."""
     assert re.search(
         r"event=refused reason=the state of .*events\[[01]\] must be of version 2 "
-        r"to 4; it is of 1: stop all workers and run `rankstream statistics convert`",
+        r"to 5; it is of 1: stop all workers and run `rankstream statistics convert`",
         taken.refused,
     )
 

@@ -27,7 +27,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.topics import EVENTS
 from streams.native import compiler
-from streams.stage import Change, SourceRecord
+from streams.stage import Change, SourceRecord, referred
 
 SETTINGS = Settings(
     kafka=KafkaSettings(partitions=1, learner_partitions=2),
@@ -78,8 +78,10 @@ def replayed(policy: int) -> Iterator[object]:
 
     fold = partition_fold(0, SETTINGS)
     state: dict[tuple[str, bytes], Change] = {}
+    log: list[Change] = []
     for record in records(policy):
         fold.fold(record)
+        log.append(referred(EVENTS, record.offset, record.value or b""))
         fold.settle()
         yield fold.outputs()
         if record.offset % RECORDS_BETWEEN == 0:
@@ -87,7 +89,7 @@ def replayed(policy: int) -> Iterator[object]:
             yield changes
             state |= {(change.topic, change.key): change for change in changes}
             before, fold = fold, partition_fold(0, SETTINGS)
-            fold.restore(state.values())
+            fold.restore([*state.values(), *log])
             if fold.fingerprint() != before.fingerprint():
                 raise AssertionError("a fold taken back must be the one of before")
     fold.settle()

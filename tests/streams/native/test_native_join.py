@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rankstream.wire.events import Impression, encode_record
 from streams.native.core_library import core
-from streams.native.joining import ABSENT, AWAITED, KNOWN, WAITS, NativeJoin
+from streams.native.joining import ABSENT, AWAITED, KNOWN, NOWHERE, WAITS, NativeJoin
 from tests.event_factory import START_MS, as_record, click, impression
 
 WINDOW_MS, REMEMBER_MS = 1_000, 500
@@ -320,17 +320,20 @@ def test_a_checkpoint_begins_where_the_last_one_ended(
         return [record.raw(i) for i in range(len(shown))]
 
     before = take(range(n_before), START_MS)
-    assert join.accepted()[1] == before
+    assert join.accepted().raw == before
     # About 35 of them fill a chunk.
     passing = take(range(100, 140), START_MS)
     if is_gone:
         join.close(START_MS + WINDOW_MS + 1_000)
         passing = []
     after = take(range(200, 203), START_MS + 5_000)
-    due, raw = join.accepted()
+    due, origins, raw = join.accepted()
     assert raw == [*passing, *after]
-    assert due[-3:] == [START_MS + 5_000 + n + WINDOW_MS for n in range(200, 203)]
-    assert join.accepted() == ([], [])
+    assert (origins == NOWHERE).all()
+    assert due[-3:].tolist() == [
+        START_MS + 5_000 + n + WINDOW_MS for n in range(200, 203)
+    ]
+    assert len(join.accepted().due_ms) == 0
 
 
 @contextmanager
@@ -361,7 +364,7 @@ def test_sizes_that_another_thread_asks_for_spoil_no_checkpoint() -> None:
             for n in range(1_000):
                 shown = impression(f"more {n}", START_MS + 50)
                 join.take(as_record([shown]), 0, NO_LIMITS)
-                due, raw = join.accepted()
+                due, _, raw = join.accepted()
                 assert len(due) == len(raw) == (51 if n == 0 else 1)
         finally:
             is_over.set()

@@ -30,7 +30,7 @@ from streams.recount.recount import Found, recount
 from streams.recount.rules import Split, rules_of
 from streams.repartitioning.log_split import LogSplit, divided, splits_of
 from streams.repartitioning.records import divided_statistics
-from streams.stage import Change, SourceRecord
+from streams.stage import Change, SourceRecord, referred
 from streams.statistics.reader import Statistics
 from tests.session.cases import n_cases
 from tests.streams.recount.recounted import random_log, settings_of
@@ -89,6 +89,9 @@ class Log:
         self.states = [{} for _ in range(n_after)]
         for number, values in enumerate(states):
             split = LogSplit(self.checkpoints[number], n_before, n_after)
+            for offset, value in enumerate(self.records[number]):
+                topic, key, _ = referred("events", offset, value)
+                values[topic, key] = value
             for child, changes in divided(values, number, split, self.settings).items():
                 assert all(each.value is not None for each in changes)
                 assert len({each[:2] for each in changes}) == len(changes)

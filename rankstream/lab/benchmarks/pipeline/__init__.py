@@ -30,6 +30,9 @@ FIGURES = {
     "state-deterministic": FigureRow(
         "state written an event of deterministic lists", needs_services=False
     ),
+    "state-plackett-luce": FigureRow(
+        "state written an event of Plackett-Luce lists", needs_services=False
+    ),
     "open-memory": FigureRow("memory of an open impression", needs_services=False),
     "list-memory": FigureRow(
         "memory of a list in a scope, a pair of item and rank", needs_services=False

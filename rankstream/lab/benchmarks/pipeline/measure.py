@@ -55,7 +55,11 @@ from rankstream.lab.benchmarks.pipeline.roles import (
     scaling_figure,
 )
 from rankstream.lab.benchmarks.pipeline.sizes import FULL, QUICK, Sizes, sized
-from rankstream.lab.benchmarks.pipeline.state import query_figure, state_figure
+from rankstream.lab.benchmarks.pipeline.state import (
+    placed_state_figure,
+    query_figure,
+    state_figure,
+)
 from rankstream.lab.benchmarks.pipeline.stock import StockRuns
 from rankstream.lab.benchmarks.pipeline.trickle import Pace, trickle_figure
 from rankstream.lab.benchmarks.workload import Workload, canonical_records
@@ -354,6 +358,9 @@ MAKERS: dict[str, Callable[[Session], Figure | list[Figure]]] = {
     "state-logged": lambda session: state_figure(LOGGED, session.sizes.state),
     "state-deterministic": lambda session: state_figure(
         DETERMINISTIC, session.sizes.state
+    ),
+    "state-plackett-luce": lambda session: placed_state_figure(
+        session.sizes.placed, N_FEATURES
     ),
     "open-memory": lambda session: open_figure(
         session.sizes.memory, session.sizes.repeats

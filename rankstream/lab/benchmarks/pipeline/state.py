@@ -16,13 +16,17 @@ from rankstream.lab.benchmarks.workload import (
     Workload,
 )
 from rankstream.settings import Settings, StatisticsSettings, TimeSettings
-from rankstream.wire.events import DETERMINISTIC, LOGGED
+from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
 from rankstream.wire.topics import STATISTICS
+from streams.fold.segments import STATE_TOPIC
 from streams.partition_fold import partition_fold
 
 RECORDS_BETWEEN = 300
 """Between checkpoints: what one partition of four is given in `delivery.state_s` where
 60,000 events come in a second, 250 a record."""
+
+LOG_S = 1_000.0
+"""How long a log is, in event time."""
 
 CHECKPOINTS = 7
 """A log is a little longer than these."""
@@ -40,8 +44,14 @@ MEMORY_BYTES = 24 * 2**30
 IMPRESSIONS_A_QUERY = 100
 
 
+BEFORE_REFERENCES = 1_785.5
+"""Bytes an event on `fold-state` of Plackett-Luce lists, while it held open lists."""
+
+GOAL_BYTES, FLOOR_BYTES = 200.0, 400.0
+
+
 class Written(NamedTuple):
-    """Bytes and records of all topics, those of `statistics`, and events folded."""
+    """Bytes and records of all topics, those of one of them, and events folded."""
 
     all_bytes: int
     all_records: int
@@ -52,9 +62,8 @@ class Written(NamedTuple):
 
 def state_figure(policy: int, n_impressions: int) -> Figure:
     """Bytes an event that checkpoints write on `statistics`; the rest in words."""
-    log_s = 1_000.0
     plan = Workload(
-        n_impressions, policy, per_second=n_impressions / log_s, n_partitions=1
+        n_impressions, policy, per_second=n_impressions / LOG_S, n_partitions=1
     )
     found = written_state(plan)
     own, every, own_records, all_records = (
@@ -80,11 +89,35 @@ def state_figure(policy: int, n_impressions: int) -> Figure:
     }  # fmt: skip
 
 
-def written_state(plan: Workload) -> Written:
+def placed_state_figure(n_impressions: int, n_features: int) -> Figure:
+    """Bytes an event that checkpoints write on `fold-state`, of Plackett-Luce lists."""
+    plan = Workload(
+        n_impressions,
+        PLACKETT_LUCE,
+        n_candidates=40,
+        n_features=n_features,
+        per_second=n_impressions / LOG_S,
+        n_partitions=1,
+    )
+    found = written_state(plan, STATE_TOPIC)
+    own, every = found.own_bytes / found.n_events, found.all_bytes / found.n_events
+    name = (
+        f"state written an event on {STATE_TOPIC}, plackett-luce, 40 candidates, "
+        f"{n_features} features: {found.own_records / found.n_events:.3f} records; "
+        f"all topics: {every:.1f} bytes"
+    )
+    figure = cost_figure(
+        name, [own], "bytes", before=BEFORE_REFERENCES, goal=GOAL_BYTES,
+        floor=FLOOR_BYTES,
+    )  # fmt: skip
+    return figure | {"all_bytes": every}
+
+
+def written_state(plan: Workload, topic: str = STATISTICS) -> Written:
     """State that checkpoints write while windows close as fast as they open.
 
     What is written before the first window has closed does not count, nor what is
-    open at the end.
+    open at the end. `topic` is the one that is counted by itself.
     """
     settings = Settings(kafka=ONE_PARTITION)
     fold = partition_fold(0, settings)
@@ -106,7 +139,7 @@ def written_state(plan: Workload) -> Written:
         ]
         if number - between >= n_first:
             every = [size for _, size in changes]
-            own = [size for topic, size in changes if topic == STATISTICS]
+            own = [size for each, size in changes if each == topic]
             new = (sum(every), len(every), sum(own), len(own), n_events)
             counted = Written(*(a + b for a, b in zip(counted, new, strict=True)))
         n_events = 0

@@ -26,7 +26,11 @@ from rankstream.lab.benchmarks.memory import (
 from rankstream.lab.benchmarks.pipeline import FIGURES, first_start, needs_services
 from rankstream.lab.benchmarks.pipeline.first_start import main, start_s
 from rankstream.lab.benchmarks.pipeline.local import compared_figure
-from rankstream.lab.benchmarks.pipeline.state import query_bytes, written_state
+from rankstream.lab.benchmarks.pipeline.state import (
+    placed_state_figure,
+    query_bytes,
+    written_state,
+)
 from rankstream.lab.benchmarks.workload import (
     Workload,
 )
@@ -66,7 +70,7 @@ def test_a_broker_is_started_only_where_a_figure_needs_one() -> None:
     """Those of the fold alone need none, together neither."""
     without = [name for name, row in FIGURES.items() if not row.needs_services]
 
-    assert len(without) == 8
+    assert len(without) == 9
     assert not needs_services(without)
     assert needs_services([*without, "restart"])
 
@@ -78,6 +82,15 @@ def test_every_list_is_credited_where_rankers_are_compared() -> None:
     assert figure["faults"] == []
     assert figure["repeats"] == 2
     assert figure["ratio"] > 0.0
+
+
+def test_state_of_drawn_lists_costs_alike_with_and_without_features() -> None:
+    """It says where they stand, and of each event by what it is known."""
+    few, many = (placed_state_figure(3_000, n_features) for n_features in (1, 46))
+
+    assert few["value"] == many["value"]
+    assert 0.9 * (8 + 24) < many["value"] < 2 * (8 + 24)
+    assert standing(many) == "goal"
 
 
 def test_state_is_counted_while_windows_close() -> None:

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 3
 
+WITHIN_A_COMMIT = (
+    "add partitions", "produce", "add group", "commit offsets", "commit",
+    "hear revoked", "hear assigned", "ask the group",
+)  # fmt: skip
+"""Where a pause tells most."""
+
 
 class Events:
     """Everything that may happen in a world beside its processes' own steps."""
@@ -36,6 +42,7 @@ class Events:
         self._oracle = world.oracle
         self._group = world.group
         self._is_restless = world.rng.random() < 0.3
+        self._is_patient = world.rng.random() < 0.4
         self._n_sent = 0
         self._n_open = 0
 
@@ -59,7 +66,14 @@ class Events:
             events["expire"] = 0.5, self._expire
             events["pause"] = 1, lambda: self._pause(self._rng.choice(running))
         if self._world.paused:
-            events["resume"] = 2, self._resume
+            events["resume"] = 0.1 if self._is_patient else 2, self._resume
+        if self._is_patient:
+            # Others take over, and go on for long, from who stops in its commit.
+            n_awake = len(running) - len(self._world.paused)
+            if len(running) < MOST_PROCESSES + 1 and n_awake < MOST_PROCESSES - 1:
+                events["start"] = 6, self._world.start
+            if running:
+                events["kill"] = 0.2, events["kill"][1]
         silent = [
             each for each in self._group.members
             if each.name in self._world.paused or not each.is_alive
@@ -83,7 +97,16 @@ class Events:
         process.stop()
 
     def _pause(self, process: Process) -> None:
-        self._world.paused.add(process.name)
+        if self._is_patient:
+            within = {
+                each.owner
+                for each in self._world.points.waiting
+                if each.what in WITHIN_A_COMMIT
+            } & self._world.running()
+            name = self._rng.choice(sorted(within) or [process.name])
+            self._world.paused.add(name)
+        else:
+            self._world.paused.add(process.name)
 
     def _resume(self) -> None:
         self._world.paused.remove(self._rng.choice(sorted(self._world.paused)))

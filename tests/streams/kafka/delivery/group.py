@@ -4,24 +4,26 @@ All partitions are revoked at every rebalance, as Faust does it. A member that d
 not answer holds a rebalance up until its session ends.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
 from streams.kafka.assignment import TopicPartition
+from streams.kafka.membership import Membership
 
 
 class Revoked(NamedTuple):
     """All partitions are; the member is to say when it has finished with them."""
 
-    generation: int
+    rebalance: int
 
 
 class Assigned(NamedTuple):
     """These partitions are the member's."""
 
-    generation: int
+    rebalance: int
     places: list[TopicPartition]
+    member: Membership
 
 
 class Lost(NamedTuple):
@@ -42,14 +44,32 @@ class Member(Protocol):
 
 
 class Group:
-    """The members of a group."""
+    """The members of a group.
 
-    def __init__(self, places: Sequence[TopicPartition], rng: Random) -> None:
-        self.generation = 0
+    Parameters
+    ----------
+    tell
+        Is told of each generation, and of who is in it, as a broker knows it. One
+        begins when all members have joined, whoever hears of it.
+
+    Attributes
+    ----------
+    n_rebalances
+        Those that have begun.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[TopicPartition],
+        rng: Random,
+        tell: Callable[[int, set[str]], None],
+    ) -> None:
+        self.n_rebalances = self.generation = 0
         self.members: list[Member] = []
         self._places = list(places)
         self._rng = rng
         self._unready: set[str] = set()
+        self._tell = tell
 
     def join(self, member: Member) -> None:
         """Become a member."""
@@ -61,6 +81,9 @@ class Group:
         """Be one no longer."""
         if member in self.members:
             self.members.remove(member)
+            if not self.members:
+                self.generation += 1
+            self._tell(self.generation, {each.name for each in self.members})
             self.rebalance()
 
     def expel(self, member: Member) -> None:
@@ -70,19 +93,23 @@ class Group:
 
     def rebalance(self) -> None:
         """Take all partitions back, to assign them anew."""
-        self.generation += 1
+        self.n_rebalances += 1
         self._unready = {each.name for each in self.members}
         for each in self.members:
-            each.hear(Revoked(self.generation))
+            each.hear(Revoked(self.n_rebalances))
 
-    def ready(self, member: Member, generation: int) -> None:
+    def ready(self, member: Member, rebalance: int) -> None:
         """Hear that a member has finished with what it had."""
-        if generation != self.generation or member not in self.members:
+        if rebalance != self.n_rebalances or member not in self.members:
             return
         self._unready.discard(member.name)
         if self._unready:
             return
+        self.generation += 1
+        self._tell(self.generation, {each.name for each in self.members})
         self._rng.shuffle(self._places)
         n_members = len(self.members)
         for number, each in enumerate(self.members):
-            each.hear(Assigned(generation, self._places[number::n_members]))
+            places = self._places[number::n_members]
+            as_whom = Membership(self.generation, each.name, "", frozenset(places))
+            each.hear(Assigned(rebalance, places, as_whom))

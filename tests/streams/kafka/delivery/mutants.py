@@ -10,14 +10,16 @@ from streams.kafka import committer as committer_module
 from streams.kafka.assignment import Assignment
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
+from streams.kafka.membership import Membership
 from streams.kafka.partition_life import Event
 from streams.kafka.source_watch import SourceWatch
+from streams.kafka.state import resume_position
 from streams.kafka.state import state_log as state_log_module
+from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.lost_records import LossRule
 from streams.kafka.state.resume_position import start_of
 from streams.kafka.state.state_log import StateLog
 from tests.fakes.clients import FakeClients
-from tests.fakes.points import owner
 from tests.fakes.producer import FakeProducer
 from tests.streams.kafka.delivery.process import Process
 from tests.streams.kafka.delivery.stage import STATE
@@ -51,15 +53,42 @@ def reads_before_it_fences(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateLog, "read", as_it_was)
 
 
-def has_an_id_of_its_own(patch: pytest.MonkeyPatch) -> None:
-    """Two processes with a partition do not shut each other out."""
-    producer = FakeClients.producer
+def commits_for_whoever_writes(patch: pytest.MonkeyPatch) -> None:
+    """The group is not asked whether it has gone on without the member."""
+    send = FakeProducer.send_offsets_to_transaction
 
-    def own(self: FakeClients, **options: Any) -> Any:
-        name = f"{options['transactional_id']}-{owner()}"
-        return producer(self, **options | {"transactional_id": name})
+    async def for_anybody(
+        self: Any, offsets: Mapping[Any, Any], group: str, _: Any = None
+    ) -> None:
+        await send(self, offsets, group)
 
-    patch.setattr(FakeClients, "producer", own)
+    patch.setattr(FakeProducer, "send_offsets_to_transaction", for_anybody)
+
+
+def commits_as_of_now(patch: pytest.MonkeyPatch) -> None:
+    """What was folded in one generation is written as a member of the next."""
+
+    def join(self: Assignment, member: Any) -> None:
+        self._member = member
+        for each in self.committers.values():
+            each.member = member
+            each._state.join(member)
+
+    patch.setattr(Assignment, "join", join)
+
+
+def reads_what_may_still_be_committed(patch: pytest.MonkeyPatch) -> None:
+    """A transaction whose end began before its writer was voted out ends later."""
+
+    async def at_once(*_: Any) -> None:
+        """Wait for nothing."""
+
+    patch.setattr(JointLog, "decided", at_once)
+
+
+def goes_on_from_what_it_remembers(patch: pytest.MonkeyPatch) -> None:
+    """Although another one may have had the partition meanwhile."""
+    patch.setattr(Membership, "follows", lambda *_: True)
 
 
 def writes_state_apart_from_outputs(patch: pytest.MonkeyPatch) -> None:
@@ -128,7 +157,7 @@ def replays_aloud(patch: pytest.MonkeyPatch) -> None:
 
 def takes_any_position(patch: pytest.MonkeyPatch) -> None:
     """Also where the records behind it are gone."""
-    patch.setattr(committer_module, "check_position", lambda *_: None)
+    patch.setattr(resume_position, "check_position", lambda *_: None)
 
 
 def suspends_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -220,7 +249,9 @@ def leaves_the_group_where_it_was(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    reads_before_it_fences, has_an_id_of_its_own, writes_state_apart_from_outputs,
+    reads_before_it_fences, commits_for_whoever_writes, commits_as_of_now,
+    reads_what_may_still_be_committed, goes_on_from_what_it_remembers,
+    writes_state_apart_from_outputs,
     reads_what_is_open, leaves_what_hangs, goes_on_one_too_late,
     goes_on_where_the_group_is, takes_a_checkpoint_for_the_position, replays_aloud,
     takes_any_position, suspends_nothing, forgets_a_revocation_while_it_opens,

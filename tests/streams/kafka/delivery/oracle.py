@@ -124,8 +124,9 @@ class Oracle:
 
     def move_group(self, group: str, partition: int, offset: int) -> None:
         """Set what the group has committed; what its next commit covers replaces it."""
-        offsets = self._kafka.groups.setdefault(group, {})
-        offsets[self.place(SOURCE, partition)] = self._moved[partition] = offset
+        place = self.place(SOURCE, partition)
+        self._kafka.transactions.set_offset(group, place, offset)
+        self._moved[partition] = offset
 
     def faults_of_group(self, group: str, partition: int) -> list[str]:
         """Where Kafka has another offset of the group than what is covered.
@@ -170,8 +171,13 @@ class Oracle:
 
         Those are the ones that a process folds until it notices.
         """
-        of_now = self._sent[self.topic_id, partition].values()
-        numbers = {each.number for each in of_now}
+        position = self.position(partition)
+        numbers = {
+            each.number
+            for (topic_id, of), sent in self._sent.items()
+            if of == partition and position and topic_id != position.topic_id
+            for each in sent.values()
+        }
         n_of_now = 0
         while n_of_now < len(found) and found[-1 - n_of_now].number in numbers:
             n_of_now += 1

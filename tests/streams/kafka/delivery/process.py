@@ -19,6 +19,7 @@ from streams.kafka.clients import Cluster
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
 from streams.kafka.source_watch import Seen, SourceWatch
+from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.state_log import StateLog
 from streams.kafka.transport import ReadProgress
 from streams.stage import SourceRecord
@@ -113,6 +114,7 @@ class Process:
         topic_id = around.kafka.topics[topic].topic_id
         clients = FakeClients(around.kafka, self._point)
         self._cluster = Cluster(NAMESPACE, {}, {SOURCE: topic_id}, clients)
+        self._joint = JointLog(self._cluster, (around.kind,))
         known = {topic: Seen(topic_id, N_SOURCES)}
         self._watch = SourceWatch(known, _Topics(around.kafka))
         self._generation = -1
@@ -127,7 +129,7 @@ class Process:
         self._tasks: list[asyncio.Task[Any]] = []
         self._timed: list[asyncio.Task[None]] = []
         self.assignment = Assignment(
-            self._committer_of, around.settings, self, self._fail, self._watch.check
+            self, around.settings, self._fail, self._watch.check
         )
 
     # What others do to it.
@@ -169,11 +171,16 @@ class Process:
             return ReadProgress(-1, None, None)
         return self._progress.get(place, ReadProgress(-1, None, None))
 
+    async def written(self) -> None:
+        """Wait until nothing is being written."""
+        await self._joint.written()
+
     # What it does.
 
-    def _committer_of(self, place: TopicPartition) -> Committer:
+    def committer_of(self, place: TopicPartition) -> Committer:
+        """What commits a partition."""
         kind, settings = self._around.kind, self._around.settings
-        state = StateLog(kind, place.partition, self._cluster)
+        state = StateLog(kind, place.partition, self._cluster, self._joint)
         return Committer(kind, place.partition, state, settings)
 
     def _fail(self, error: BaseException) -> NoReturn:
@@ -200,13 +207,13 @@ class Process:
             if isinstance(news, Lost):
                 self._around.group.join(self)
             else:
-                self._around.group.ready(self, news.generation)
+                self._around.group.ready(self, news.rebalance)
 
     async def _assigned(self, news: Assigned) -> None:
         group = self._around.group
-        if news.generation != group.generation or self not in group.members:
+        if news.rebalance != group.n_rebalances or self not in group.members:
             return  # another rebalance has begun: the member joins that
-        self._generation = news.generation
+        self._generation = news.rebalance
         self.is_revoked = False
         self._flow.assign()
         # A client begins where the group has committed, until it is told to seek.
@@ -216,6 +223,7 @@ class Process:
         }
         if self._seeking is not None:
             self._seeking.cancel()
+        self.assignment.join(news.member)
         await self.assignment.keep(news.places)
         self._seeking = asyncio.ensure_future(self._recover(news.places))
 
@@ -325,10 +333,10 @@ class Process:
             if task is not None:
                 task.cancel()
         await self._point("stop")
-        self._around.group.leave(self)
         await self.assignment.suspend()
         self._cancel_timed()
         await self.assignment.keep(())
+        self._around.group.leave(self)
         self.is_alive = False
 
 

@@ -11,7 +11,7 @@ from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind, group_of
 
 SOURCE, STATE, OUT = "source", "counting-state", "out"
-N_SOURCES, N_OUTS = 2, 2
+N_SOURCES, N_OUTS = 3, 2
 NAMESPACE = "t"
 SEQUENCE = b"sequence"
 ROLE = "count"

@@ -22,7 +22,7 @@ from aiokafka.errors import IllegalOperation, ProducerFenced
 
 from rankstream.settings import DeliverySettings, Settings
 from rankstream.wire.topics import full_name
-from streams.kafka import assignment, committer
+from streams.kafka import assignment, checkpoint_due, committer
 from streams.kafka.assignment import TopicPartition
 from streams.kafka.state.resume_position import StateRefused
 from tests.fakes.kafka import FakeKafka
@@ -90,7 +90,7 @@ class World:
         self.places = [
             SourcePlace(full_name(NAMESPACE, SOURCE), p) for p in range(N_SOURCES)
         ]
-        self.group = Group(self.places, rng)
+        self.group = Group(self.places, rng, self._of_generation)
         self.settings = Settings(
             delivery=DeliverySettings(
                 commit_s=1.0, state_s=1e9, state_records=rng.choice((1, 3, 8, 1_000))
@@ -113,6 +113,7 @@ class World:
         with (
             patch.object(assignment, "time", clock),
             patch.object(committer, "time", clock),
+            patch.object(checkpoint_due, "time", clock),
         ):
             return self._run()
 
@@ -128,6 +129,9 @@ class World:
         finally:
             self._clear_away()
         return self.outcome
+
+    def _of_generation(self, generation: int, members: set[str]) -> None:
+        self.kafka.transactions.members[GROUP] = generation, members
 
     def log_of(self, place: TopicPartition) -> PartitionLog:
         """The log of a partition of the source."""

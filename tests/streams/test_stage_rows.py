@@ -16,7 +16,7 @@ ROWS = {
     # version, the first whose states it takes, state at every commit, compiled before
     "ingest-queries": (2, 1, True, False),
     "ingest-clicks": (2, 1, True, False),
-    "fold": (4, 2, False, True),
+    "fold": (5, 2, False, True),
     "learn": (2, 1, True, True),
 }
 

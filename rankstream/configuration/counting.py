@@ -33,7 +33,7 @@ class TimeSettings(Section, frozen=True):
     remember_ms: Positive = 300_000
     ahead_ms: Positive = 300_000
     idle_ms: Positive = 10_000
-    lead_ms: Positive = 1_800_000
+    lead_ms: Positive = 60_000
     keep_ms: Positive = 90 * 86_400_000
 
 

@@ -70,7 +70,7 @@ class JointLog:
     Parameters
     ----------
     kinds
-        The stages of the role.
+        The stages of the role, in the order in which they are written.
     """
 
     def __init__(self, cluster: Cluster, kinds: Sequence[StageKind]) -> None:
@@ -260,6 +260,9 @@ class JointLog:
                 _tell(future, failure)
 
     async def _write(self, parts: list[Part], member: Membership | None) -> None:
+        # Lists first: a click that comes before its list has to wait for it.
+        sources = [self._cluster.place(kind.source, 0).topic for kind in self._kinds]
+        parts.sort(key=lambda part: sources.index(part.place.topic))
         records = [record for part in parts for record in part.records]
         positions = {
             part.place: part.next_offset

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -144,6 +145,33 @@ def test_what_is_gathered_at_once_is_one_transaction(ends: list[str]) -> None:
         ]  # fmt: skip
         committed = bench.kafka.groups[GROUP]
         assert {place.partition for place in committed} == {0, 1, 2}
+
+    run(body())
+
+
+def test_lists_are_written_before_clicks_of_the_same_moment() -> None:
+    """Whichever of the stages has gathered first; each partition keeps its order."""
+
+    async def body() -> None:
+        bench = Bench()
+        bench.kafka.create(f"{NAMESPACE}.clicks", 1)
+        clicks = replace(KIND, source="clicks")
+        member = bench.next_generation(p=(0,))["p"]
+        cluster = bench.process().cluster
+        joint = JointLog(cluster, (KIND, clicks))
+        logs = [StateLog(kind, 0, cluster, joint) for kind in (clicks, KIND)]
+        for log in logs:
+            log.join(member)
+            await log.fence(TIMEOUT_MS)
+        of_clicks, of_lists = (
+            [Output(OUT, 0, None, b"%s %d" % (word, n)) for n in (1, 2)]
+            for word in (b"click", b"list")
+        )
+        await asyncio.gather(
+            logs[0].write(of_clicks, [], 1), logs[1].write(of_lists, [], 1)
+        )
+        written = bench.values(OUT, 0)
+        assert written == [b"list 1", b"list 2", b"click 1", b"click 2"]
 
     run(body())
 

@@ -28,5 +28,12 @@ class Membership(NamedTuple):
     places: frozenset[tuple[str, int]]
 
     def follows(self, earlier: "Membership | None") -> bool:
-        """Whether nobody else can have been assigned anything in between."""
-        return earlier is not None and 0 <= self.generation - earlier.generation <= 1
+        """Whether nobody else can have been assigned anything in between.
+
+        Who joins once more is another member. Another one may have had its place in the
+        same generation, by the same name of an instance, and a group that was deleted
+        counts from 1 again.
+        """
+        if earlier is None or self.member_id != earlier.member_id:
+            return False
+        return 0 <= self.generation - earlier.generation <= 1

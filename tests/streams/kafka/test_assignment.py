@@ -48,7 +48,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.rebalancing = False
-        self.generation = 0
+        self.generation, self.member_id = 0, "m"
         self.may_read = asyncio.Event()
         self.may_read.set()
         self.may_check = asyncio.Event()
@@ -98,7 +98,9 @@ class Bench:
     ) -> dict[TopicPartition, int]:
         """Have partitions assigned, in the next generation."""
         self.generation += 1
-        self.assignment.join(Membership(self.generation, "m", "", frozenset(places)))
+        self.assignment.join(
+            Membership(self.generation, self.member_id, "", frozenset(places))
+        )
         return await self.assignment.open(dict.fromkeys(places, committed))
 
     def take(
@@ -255,6 +257,44 @@ def test_what_another_may_have_had_meanwhile_is_read_again() -> None:
         assert bench.logs[HERE].calls == ["fence", "read"]
 
     run(body())
+
+
+@pytest.mark.parametrize("steps", [-1, 0])
+def test_who_joined_once_more_reads_again(steps: int) -> None:
+    """Another of its name may have had all of it in the very same generation."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.take(10)
+        await bench.assignment.suspend()
+        other = committer_on(MemoryLog(bench.topics[HERE]))
+        await other.open(None)
+        other.fold(numbered(11), Acknowledged())
+        await other.commit_last()
+        bench.member_id = "m, once more"
+        bench.generation += steps
+        assert await bench.open(HERE) == {HERE: 12}
+        bench.take(12)
+        await bench.assignment.commit_all()
+        assert bench.topics[HERE].passed_on == [10, 11, 12]
+
+    run(body())
+
+
+def test_who_follows_whom_is_a_matter_of_one_generation() -> None:
+    """Counted up by at most 1, for one member; nobody follows nobody."""
+    members = [
+        Membership(generation, name, "", frozenset())
+        for generation in range(1, 6)
+        for name in ("m", "m, once more")
+    ]
+    for earlier in members:
+        for later in members:
+            is_next = later.generation in {earlier.generation, earlier.generation + 1}
+            is_same = later.member_id == earlier.member_id
+            assert later.follows(earlier) is (is_next and is_same)
+        assert not earlier.follows(None)
 
 
 def test_nothing_is_opened_that_this_generation_did_not_assign() -> None:

@@ -67,6 +67,11 @@ class Transactions:
         Generation of each group, and the ids of its members; a test says it.
     is_eager
         Write all markers as soon as a transaction ends.
+
+    Attributes
+    ----------
+    is_group_first
+        Whether offsets of a group count before the markers of partitions are written.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class Transactions:
         is_eager: bool = True,
     ) -> None:
         self.is_eager = is_eager
+        self.is_group_first = False
         self._find = find
         self._groups = groups
         self._known: dict[str, Transaction] = {}
@@ -231,8 +237,12 @@ class Transactions:
         ]
 
     def write_marker(self, name: str) -> None:
-        """Write the next marker of a transaction that ends; a group's offsets last."""
+        """Write the next marker of a transaction that ends; a group has one, too."""
         known = self._known[name]
+        if self.is_group_first and known.offsets:
+            self._end_offsets(known)
+            if known.places:
+                return
         if known.places:
             place = min(known.places)
             known.places.remove(place)
@@ -240,14 +250,16 @@ class Transactions:
             if log is not None:  # a topic that was deleted needs none
                 log.mark(known.writer, is_commit=known.is_commit)
         if not known.places:
-            if known.is_commit:
-                for group, offsets in known.offsets.items():
-                    for place, offset in offsets.items():
-                        number = known.taken[group, place]
-                        self._apply(group, place, offset, number)
-            known.offsets.clear()
-            known.taken.clear()
+            self._end_offsets(known)
             known.phase = Phase.ENDED
+
+    def _end_offsets(self, known: Transaction) -> None:
+        if known.is_commit:
+            for group, offsets in known.offsets.items():
+                for place, offset in offsets.items():
+                    self._apply(group, place, offset, known.taken[group, place])
+        known.offsets.clear()
+        known.taken.clear()
 
     def _decide(self, known: Transaction, *, is_commit: bool) -> None:
         known.phase, known.is_commit = Phase.ENDING, is_commit

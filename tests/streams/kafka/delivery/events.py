@@ -74,6 +74,12 @@ class Events:
                 events["start"] = 6, self._world.start
             if running:
                 events["kill"] = 0.2, events["kill"][1]
+        unready = self._group.unready
+        if unready and self._world.hears_late:
+            events["rebalance times out"] = (
+                0.5,
+                lambda: self._group.expel(self._rng.choice(unready)),
+            )
         silent = [
             each for each in self._group.members
             if each.name in self._world.paused or not each.is_alive

@@ -4,6 +4,7 @@ All partitions are revoked at every rebalance, as Faust does it. A member that d
 not answer holds a rebalance up until its session ends.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
@@ -37,6 +38,7 @@ class Member(Protocol):
     """Whoever may be assigned partitions."""
 
     name: str
+    instance: str
     is_alive: bool
 
     def hear(self, news: News) -> None:
@@ -70,12 +72,31 @@ class Group:
         self._rng = rng
         self._unready: set[str] = set()
         self._tell = tell
+        self._ids: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+        self._assigned: dict[str, list[TopicPartition]] = {}
 
     def join(self, member: Member) -> None:
-        """Become a member."""
-        if member not in self.members:
+        """Become a member, by a new id; in the place of who is the same instance.
+
+        That one's partitions stay where they are, and so does the generation.
+        """
+        if member in self.members:
+            return
+        self._ids[member.name] = f"{member.name}-{next(self._numbers)}"
+        former = next((e for e in self.members if e.instance == member.instance), None)
+        if former is None or not member.instance:
             self.members.append(member)
             self.rebalance()
+            return
+        self.members[self.members.index(former)] = member
+        former.hear(Lost())
+        if self._unready:
+            self.rebalance()
+            return
+        self._assigned[member.name] = self._assigned.pop(former.name)
+        self._tell_all()
+        member.hear(self._assignment_of(member))
 
     def leave(self, member: Member) -> None:
         """Be one no longer."""
@@ -83,7 +104,7 @@ class Group:
             self.members.remove(member)
             if not self.members:
                 self.generation += 1
-            self._tell(self.generation, {each.name for each in self.members})
+            self._tell_all()
             self.rebalance()
 
     def expel(self, member: Member) -> None:
@@ -106,10 +127,24 @@ class Group:
         if self._unready:
             return
         self.generation += 1
-        self._tell(self.generation, {each.name for each in self.members})
+        self._tell_all()
         self._rng.shuffle(self._places)
         n_members = len(self.members)
         for number, each in enumerate(self.members):
-            places = self._places[number::n_members]
-            as_whom = Membership(self.generation, each.name, "", frozenset(places))
-            each.hear(Assigned(rebalance, places, as_whom))
+            self._assigned[each.name] = self._places[number::n_members]
+            each.hear(self._assignment_of(each))
+
+    @property
+    def unready(self) -> list[Member]:
+        """Those whom a rebalance waits for."""
+        return [each for each in self.members if each.name in self._unready]
+
+    def _assignment_of(self, member: Member) -> Assigned:
+        places = self._assigned[member.name]
+        as_whom = Membership(
+            self.generation, self._ids[member.name], member.instance, frozenset(places)
+        )
+        return Assigned(self.n_rebalances, places, as_whom)
+
+    def _tell_all(self) -> None:
+        self._tell(self.generation, {self._ids[each.name] for each in self.members})

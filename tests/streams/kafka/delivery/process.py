@@ -56,6 +56,7 @@ class Surroundings(Protocol):
     """What a process runs in."""
 
     points: Points
+    hears_late: bool
     loop: VirtualLoop
     kafka: FakeKafka
     group: Group
@@ -103,8 +104,9 @@ class _Topics:
 class Process:
     """A process, from its start to its end or its death."""
 
-    def __init__(self, name: str, around: Surroundings) -> None:
+    def __init__(self, name: str, around: Surroundings, instance: str = "") -> None:
         self.name = name
+        self.instance = instance
         self.is_alive = True
         self.rebalancing = True
         self.is_revoked = False
@@ -211,7 +213,8 @@ class Process:
 
     async def _assigned(self, news: Assigned) -> None:
         group = self._around.group
-        if news.rebalance != group.n_rebalances or self not in group.members:
+        is_over = news.rebalance != group.n_rebalances or self not in group.members
+        if is_over and not self._around.hears_late:
             return  # another rebalance has begun: the member joins that
         self._generation = news.rebalance
         self.is_revoked = False
@@ -221,6 +224,8 @@ class Process:
             place: committed or self._around.log_of(place).first
             for place, committed in self._committed(news.places).items()
         }
+        if self._around.hears_late:
+            await self._point("hear as whom")
         if self._seeking is not None:
             self._seeking.cancel()
         self.assignment.join(news.member)

@@ -99,6 +99,11 @@ class World:
         self.kind = stage_kind(self._restored, state_always=rng.random() < 0.3)
         self.processes: list[Process] = []
         self.paused: set[str] = set()
+        # Not of the same draws: seeds that told something go on to tell it.
+        more = Random(~seed)  # noqa: S311
+        self.hears_late = more.random() < 0.4
+        self.has_instances = more.random() < 0.3
+        self.kafka.transactions.is_group_first = more.random() < 0.3
         self._stalled: dict[Waiting, int] = {}
         self._stall_share = rng.choice((0.0, 0.03, 0.1, 0.3))
         self._event_share = rng.choice((0.03, 0.08, 0.2))
@@ -200,10 +205,19 @@ class World:
 
     def start(self) -> None:
         """Start one more process."""
-        process = Process(f"w{len(self.processes)}", self)
+        name = f"w{len(self.processes)}"
+        process = Process(name, self, self._instance_of(name))
         self.processes.append(process)
         process.start()
         self.loop.run_ready()
+
+    def _instance_of(self, name: str) -> str:
+        """Of who is dead or paused, if anybody is: a successor has its name."""
+        awake = self.running() - self.paused
+        silent = [each for each in self.group.members if each.name not in awake]
+        if not self.has_instances:
+            return ""
+        return silent[0].instance if silent else f"of {name}"
 
     # The end.
 
@@ -215,6 +229,10 @@ class World:
             if process.is_alive and process.name in self.paused:
                 process.die()
         self.paused.clear()
+        instances = {each.instance: each for each in self.group.members}
+        for process in self.processes:
+            if process.instance and instances.get(process.instance) is not process:
+                process.die()  # two of a name replace each other for ever
         self._events.end_open(all_of_them=True)
         self.write_all_markers()
         for _ in range(MOST_STARTS):
@@ -270,7 +288,8 @@ class World:
     def _restored(self, partition: int, n_folded: int, counts: Counter[bytes]) -> None:
         self.outcome.happened["restored"] += 1
         faults = self.oracle.faults_of_state(partition, n_folded, counts)
-        faults += self.oracle.faults_of_group(GROUP, partition)
+        if not self.kafka.transactions.ending:  # of which a part counts already
+            faults += self.oracle.faults_of_group(GROUP, partition)
         for fault in faults:
             self._note(fault)
         self.outcome.faults += faults

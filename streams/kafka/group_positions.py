@@ -1,5 +1,6 @@
 """What a consumer group has committed, once no transaction can change it any more."""
 
+import gc
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -55,14 +56,24 @@ def stable_positions(
     try:
         return _positions(client, group, places, "read_committed", ask_ms)
     except KafkaTimeoutError as error:
-        slow: Exception = error
+        reason, is_slow = _said(error), True
     except (KafkaError, OSError) as error:
-        raise BrokerAway(f"{type(error).__name__}: {error}") from error
-    try:
-        _positions(client, group, places, "read_uncommitted", ask_ms)
-    except (KafkaError, OSError) as error:
-        raise BrokerAway(f"{type(error).__name__}: {error}") from error
-    raise PositionsHang(f"positions of {group} must become stable") from slow
+        reason, is_slow = _said(error), False
+    if is_slow:
+        try:
+            _positions(client, group, places, "read_uncommitted", ask_ms)
+        except (KafkaError, OSError) as error:
+            reason = _said(error)
+        else:
+            raise PositionsHang(f"positions of {group} must become stable")
+    # kafka-python leaves sockets that did not connect to the collector, which hardly
+    # runs in a worker; and this is asked again for as long as the broker is away.
+    gc.collect(1)
+    raise BrokerAway(reason)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _positions(
@@ -72,12 +83,13 @@ def _positions(
     isolation: str,
     ask_ms: int,
 ) -> dict[TopicPartition, Committed]:
-    consumer = kafka.KafkaConsumer(
+    consumer = _consumer(
         **client,
         group_id=group,
         isolation_level=isolation,
         enable_auto_commit=False,
         allow_auto_create_topics=False,
+        bootstrap_timeout_ms=ask_ms,
     )
     found = {}
     try:
@@ -90,3 +102,19 @@ def _positions(
     finally:
         consumer.close()
     return found
+
+
+def _consumer(**options: Any) -> kafka.KafkaConsumer:
+    """One that leaves no thread and no socket behind where no broker answers."""
+    made: list[Any] = []
+
+    def client(**each: Any) -> Any:
+        made.append(kafka.KafkaConsumer.DEFAULT_CONFIG["kafka_client"](**each))
+        return made[-1]
+
+    try:
+        return kafka.KafkaConsumer(**options, kafka_client=client)
+    except BaseException:
+        for each in made:
+            each.close()
+        raise

@@ -350,8 +350,8 @@ class Assignment:
     async def _close(self, places: set[TopicPartition]) -> None:
         for place in places & set(self.committers):
             committer = self.committers.pop(place, None)
-            if committer is not None:
-                await committer.close()
+            if committer is not None:  # else its ids would stay with this process
+                await self._to_its_end(committer.close())
 
     def _tell_if_ready(self) -> None:
         committers = [self.committers.get(place) for place in self._assigned or ()]
@@ -385,7 +385,7 @@ class Assignment:
     async def _revoke(self) -> list[Committer]:
         """Fold and write nothing more, at once; those that have a commit left."""
         self._n_revocations += 1
-        self._assigned = None
+        self._assigned = self._member = None
         everything = list(self.committers.values())
         live = [one for one in everything if one.life.state.may_write]
         for one in everything:

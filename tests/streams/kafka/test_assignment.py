@@ -259,6 +259,45 @@ def test_what_another_may_have_had_meanwhile_is_read_again() -> None:
     run(body())
 
 
+def test_nothing_is_opened_between_a_revocation_and_the_next_assignment() -> None:
+    """A seek of before may be answered then, of which some is another's already."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        await bench.assignment.suspend()
+        assert await bench.assignment.open({HERE: None, THERE: None}) == {}
+        assert bench.state() is State.SUSPENDED
+        assert THERE not in bench.logs
+
+    run(body())
+
+
+def test_what_is_closed_is_closed_whoever_stops_waiting_for_it() -> None:
+    """Else its id would stay with a process that has the partition no more."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        log = bench.logs[HERE]
+        log.may_write.clear()
+        bench.take(10)
+        writing = asyncio.create_task(bench.assignment.commit_all())
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(bench.assignment.keep(()))
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        log.may_write.set()
+        await writing
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert log.calls[-1] == "close"
+
+    run(body())
+
+
 @pytest.mark.parametrize("steps", [-1, 0])
 def test_who_joined_once_more_reads_again(steps: int) -> None:
     """Another of its name may have had all of it in the very same generation."""
@@ -309,8 +348,14 @@ def test_nothing_is_opened_that_this_generation_did_not_assign() -> None:
     run(body())
 
 
-def test_what_is_revoked_while_topics_are_looked_at_is_not_opened() -> None:
-    """The answer may take seconds, and the partitions be another's by then."""
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_what_is_revoked_while_topics_are_looked_at_is_not_opened(
+    is_joined: bool,
+) -> None:
+    """The answer may take seconds, and the partitions be another's by then.
+
+    Or be assigned anew: then that assignment opens them, as another generation.
+    """
 
     async def body() -> None:
         bench = Bench()
@@ -320,8 +365,11 @@ def test_what_is_revoked_while_topics_are_looked_at_is_not_opened() -> None:
         opening = asyncio.create_task(bench.open(HERE, THERE))
         await asyncio.sleep(0)
         await bench.assignment.suspend()
+        if is_joined:
+            later = Membership(bench.generation + 1, "m", "", frozenset({HERE, THERE}))
+            bench.assignment.join(later)
         bench.may_check.set()
-        assert await opening == {HERE: FIRST}
+        assert await opening == ({HERE: FIRST} if is_joined else {})
         assert bench.state(HERE) is State.SUSPENDED
         assert THERE not in bench.logs
 

@@ -88,6 +88,7 @@ class Transactions:
         self._known: dict[str, Transaction] = {}
         self._numbers = itertools.count(1)
         self._applied: dict[tuple[str, TopicPartition], int] = {}
+        self._hung: set[tuple[int, str, TopicPartition]] = set()
         self.members: dict[str, tuple[int, set[str]]] = {}
 
     def initialise(self, name: str) -> Writer:
@@ -178,7 +179,8 @@ class Transactions:
 
     def may_move(self, group: str, place: TopicPartition) -> bool:
         """Whether a transaction that has not ended could move a group's offset."""
-        return any(
+        hung = {(of, at) for _, of, at in self._hung}
+        return (group, place) in hung or any(
             place in known.offsets.get(group, {})
             for known in self._known.values()
             if known.phase in {Phase.ONGOING, Phase.ENDING}
@@ -253,7 +255,19 @@ class Transactions:
             self._end_offsets(known)
             known.phase = Phase.ENDED
 
+    def hang_position(self, name: str, group: str, place: TopicPartition) -> None:
+        """Keep a position open although the transaction of an id is over.
+
+        The next end of one of that id that has positions of the group ends it.
+        """
+        self._hung.add((self._known[name].producer_id, group, place))
+
     def _end_offsets(self, known: Transaction) -> None:
+        self._hung = {
+            each
+            for each in self._hung
+            if each[0] != known.producer_id or each[1] not in known.offsets
+        }
         if known.is_commit:
             for group, offsets in known.offsets.items():
                 for place, offset in offsets.items():

@@ -101,12 +101,7 @@ class JointLog:
             Who gives it back: a partition may be opened again before an earlier
             attempt was given up.
         """
-        own = Transactions(self._cluster, name)
-        try:
-            await own.fence(timeout_ms)
-        except BaseException:  # a cancelled start must not leave its producer open
-            await own.close()
-            raise
+        own = await self._fenced(name, timeout_ms)
         self._owned[name] = _Owned(by, timeout_ms)
         idle: Transactions | None = own
         if self._writer is None or self._writes_as == name:
@@ -125,6 +120,8 @@ class JointLog:
         del self._owned[name]
         if name == self._writes_as:
             async with self._turn:
+                if name in self._owned:  # taken again meanwhile
+                    return
                 writer, self._writer, self._writes_as = self._writer, None, ""
                 if writer is not None:
                     await writer.close()
@@ -194,15 +191,32 @@ class JointLog:
             for name in names:
                 if await is_decided():
                     return
-                if name == self._writes_as:
-                    await self._with_writer(self._abort)
-                    continue
-                own = Transactions(self._cluster, name)
-                try:
-                    await own.fence(timeout_ms)
-                    await self._abort(own)
-                finally:
-                    await own.close()
+                await self._as(name, timeout_ms, self._abort)
+
+    async def _as(
+        self,
+        name: str,
+        timeout_ms: int,
+        work: Callable[[Transactions], Awaitable[None]],
+    ) -> None:
+        """Do it once with an id, whoever else writes with it."""
+        if name == self._writes_as:
+            await self._with_writer(work)
+            return
+        own = await self._fenced(name, timeout_ms)
+        try:
+            await work(own)
+        finally:
+            await own.close()
+
+    async def _fenced(self, name: str, timeout_ms: int) -> Transactions:
+        own = Transactions(self._cluster, name)
+        try:
+            await own.fence(timeout_ms)
+        except BaseException:  # a cancelled start must not leave its producer open
+            await own.close()
+            raise
+        return own
 
     async def _all_names(self) -> list[str]:
         found = []
@@ -226,6 +240,8 @@ class JointLog:
         await asyncio.sleep(TOGETHER_S)
         places, self._asked = sorted(self._asked), set()
         self._asking = None  # who comes from here on is asked for by another one
+        loop = asyncio.get_running_loop()
+        hangs_since_s: float | None = None
         while True:
             try:
                 await self._cluster.clients.positions(
@@ -236,11 +252,30 @@ class JointLog:
                 await asyncio.sleep(AWAY_S)
             except PositionsHang:
                 log.warning("event=positions-hang group=%s", self._group)
-                await self._with_writer(
-                    lambda own: own.abort_positions(places, self._group)
-                )
+                now_s = loop.time()
+                hangs_since_s = now_s if hangs_since_s is None else hangs_since_s
+                await self._end_positions(places, now_s - hangs_since_s)
             else:
                 return
+
+    async def _end_positions(
+        self, places: Sequence[TopicPartition], hang_for_s: float
+    ) -> None:
+        """Abort what hangs of them, which may be of any id that a process wrote with.
+
+        Of ids of others only once the broker itself would have ended what is open.
+        """
+        timeout_ms = max((each.timeout_ms for each in self._owned.values()), default=0)
+        async with self._ending:
+            names = list(self._owned)
+            if names and hang_for_s * 1_000 > timeout_ms:
+                names = await self._all_names()
+            for name in names:
+                await self._as(
+                    name,
+                    timeout_ms,
+                    lambda own: own.abort_positions(places, self._group),
+                )
 
     async def _write_all(self) -> None:
         while self._parts:
@@ -293,7 +328,12 @@ class JointLog:
             name = next(iter(self._owned), "")
             if not name:
                 raise ValueError("an id must be taken before anything is written")
-            await self.take(name, *self._owned[name])
+            owned = self._owned[name]
+            own = await self._fenced(name, owned.timeout_ms)
+            if not self._writes_as and self._owned.get(name) is owned:
+                self._writer, self._writes_as = own, name
+            else:  # given away meanwhile, or another one writes
+                await own.close()
         return self._writer
 
 

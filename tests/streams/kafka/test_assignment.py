@@ -174,8 +174,14 @@ def test_what_is_assigned_again_goes_on_from_memory() -> None:
         await bench.open(HERE)
         bench.take(10)
         await bench.assignment.suspend()
+        before = bench.logs[HERE].member
         assert await bench.open(HERE) == {HERE: 11}
         assert bench.logs[HERE].calls.count("read") == 1
+        # It writes as who it is by now, and goes on from memory once more.
+        now = bench.logs[HERE].member
+        assert before is not None
+        assert now == bench.assignment.committers[HERE].member
+        assert now == before._replace(generation=before.generation + 1)
         bench.take(11)
         await bench.assignment.commit_all()
         assert bench.topics[HERE].passed_on == [10, 11]
@@ -294,6 +300,23 @@ def test_what_is_closed_is_closed_whoever_stops_waiting_for_it() -> None:
         for _ in range(3):
             await asyncio.sleep(0)
         assert log.calls[-1] == "close"
+
+    run(body())
+
+
+def test_what_is_sought_twice_is_opened_once() -> None:
+    """Faust may ask again where to start while that is being found out."""
+
+    async def body() -> None:
+        bench = Bench()
+        first = await opening_of(bench)
+        log = bench.logs[HERE]
+        second = asyncio.create_task(bench.assignment.open({HERE: None}))
+        await asyncio.sleep(0)
+        bench.may_read.set()
+        assert [*await asyncio.gather(first, second)] == [{HERE: FIRST}] * 2
+        assert bench.logs[HERE] is log
+        assert log.calls.count("fence") == 1
 
     run(body())
 

@@ -385,7 +385,7 @@ class Assignment:
     async def _revoke(self) -> list[Committer]:
         """Fold and write nothing more, at once; those that have a commit left."""
         self._n_revocations += 1
-        self._assigned = self._member = None
+        self._assigned = None
         everything = list(self.committers.values())
         live = [one for one in everything if one.life.state.may_write]
         for one in everything:

@@ -265,20 +265,6 @@ def test_what_another_may_have_had_meanwhile_is_read_again() -> None:
     run(body())
 
 
-def test_nothing_is_opened_between_a_revocation_and_the_next_assignment() -> None:
-    """A seek of before may be answered then, of which some is another's already."""
-
-    async def body() -> None:
-        bench = Bench()
-        await bench.open(HERE)
-        await bench.assignment.suspend()
-        assert await bench.assignment.open({HERE: None, THERE: None}) == {}
-        assert bench.state() is State.SUSPENDED
-        assert THERE not in bench.logs
-
-    run(body())
-
-
 def test_what_is_closed_is_closed_whoever_stops_waiting_for_it() -> None:
     """Else its id would stay with a process that has the partition no more."""
 
@@ -392,7 +378,7 @@ def test_what_is_revoked_while_topics_are_looked_at_is_not_opened(
             later = Membership(bench.generation + 1, "m", "", frozenset({HERE, THERE}))
             bench.assignment.join(later)
         bench.may_check.set()
-        assert await opening == ({HERE: FIRST} if is_joined else {})
+        assert await opening == {HERE: FIRST}
         assert bench.state(HERE) is State.SUSPENDED
         assert THERE not in bench.logs
 

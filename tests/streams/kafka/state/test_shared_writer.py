@@ -116,6 +116,31 @@ def test_an_id_that_is_taken_again_is_written_with_anew() -> None:
     run(body())
 
 
+def test_an_id_that_is_taken_again_while_it_is_given_away_is_kept(
+    connected: set[FakeProducer],
+) -> None:
+    """Who gives it waited for what was written; another one opened it meanwhile."""
+
+    async def body() -> None:
+        bench = Bench()
+        process = await taken(bench, 0, 1)
+        first = process.logs[0]
+        writing = asyncio.create_task(process.write(1, b"first"))
+        while not bench.kafka.transactions.ongoing:
+            await asyncio.sleep(0)
+        giving = asyncio.create_task(first.close())
+        await asyncio.sleep(0)
+        assert not giving.done()
+        process.joint._owned["rankstream-counting-source-0"] = joint_log._Owned(
+            process, TIMEOUT_MS
+        )
+        before = set(connected)
+        await asyncio.gather(writing, giving)
+        assert connected == before
+
+    run(body())
+
+
 def test_a_process_has_one_producer(connected: set[FakeProducer]) -> None:
     """However many ids it has, and none once it has none."""
 
@@ -186,6 +211,37 @@ def test_an_id_that_is_given_away_while_it_is_taken_for_writing_is_not_kept(
         await writing
         assert {each._name for each in connected} == {transactional_id(2)}
         assert not process.joint.owns("rankstream-counting-source-1", process.logs[1])
+
+    run(body())
+
+
+def test_of_two_ids_that_are_taken_at_once_one_is_written_with(
+    connected: set[FakeProducer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one's producer is closed, whichever is through first."""
+
+    async def body() -> None:
+        bench = Bench()
+        process = await taken(bench, 0, 1)
+        await process.logs[0].close()
+        begun, may_go_on = asyncio.Event(), asyncio.Event()
+        start = FakeProducer.start
+
+        async def slow(self: FakeProducer) -> None:
+            monkeypatch.setattr(FakeProducer, "start", start)
+            begun.set()
+            await may_go_on.wait()
+            await start(self)
+
+        monkeypatch.setattr(FakeProducer, "start", slow)
+        writing = asyncio.create_task(process.write(1, b"by one"))
+        await begun.wait()
+        member = process.logs[1]._member
+        assert member is not None
+        await process.take(member, 2)
+        may_go_on.set()
+        await writing
+        assert {each._name for each in connected} == {transactional_id(2)}
 
     run(body())
 

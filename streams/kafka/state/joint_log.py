@@ -82,6 +82,7 @@ class JointLog:
         self._parts: list[tuple[Part, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._turn, self._ending = asyncio.Lock(), asyncio.Lock()
+        self._aborting = asyncio.Lock()
         self._failure: Exception | None = None
         self._n_gathering = 0
         self._all_there = asyncio.Event()
@@ -199,15 +200,25 @@ class JointLog:
         timeout_ms: int,
         work: Callable[[Transactions], Awaitable[None]],
     ) -> None:
-        """Do it once with an id, whoever else writes with it."""
-        if name == self._writes_as:
-            await self._with_writer(work)
-            return
-        own = await self._fenced(name, timeout_ms)
-        try:
-            await work(own)
-        finally:
-            await own.close()
+        """Do it with an id, to its end: what it left open would hold readers up."""
+        done = self._done_as(name, timeout_ms, work)
+        await asyncio.shield(asyncio.ensure_future(done))
+
+    async def _done_as(
+        self,
+        name: str,
+        timeout_ms: int,
+        work: Callable[[Transactions], Awaitable[None]],
+    ) -> None:
+        async with self._aborting:  # of who stopped waiting, too
+            if name == self._writes_as:
+                await self._with_writer(work)
+                return
+            own = await self._fenced(name, timeout_ms)
+            try:
+                await work(own)
+            finally:
+                await own.close()
 
     async def _fenced(self, name: str, timeout_ms: int) -> Transactions:
         own = Transactions(self._cluster, name)

@@ -385,21 +385,32 @@ def test_what_hangs_is_ended_and_nothing_else(connected: set[FakeProducer]) -> N
     run(body())
 
 
-def test_an_end_that_nobody_waits_for_is_made_all_the_same() -> None:
-    """A rebalance cancels who reads, and others write with the same id."""
+@pytest.mark.parametrize("partition", [0, 1])
+def test_an_end_that_nobody_waits_for_is_made_all_the_same(
+    connected: set[FakeProducer], partition: int
+) -> None:
+    """A rebalance cancels who reads; what is left open would hold readers up.
+
+    Others write with the same id, or nobody would for long.
+    """
+    name = transactional_id(partition)
 
     async def body() -> None:
         bench = Bench()
         process = await taken(bench, 0, 1)
+        transactions = bench.kafka.transactions
         aborting = asyncio.create_task(
             process.joint.end_what_hangs(never, TIMEOUT_MS, of_all=False)
         )
-        while not bench.kafka.transactions.ongoing:
+        while transactions.ongoing != [name]:
             await asyncio.sleep(0)
         aborting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await aborting
-        await process.write(1, b"goes on")
+        async with asyncio.timeout(PATIENCE_S):
+            while transactions.ongoing or len(connected) > 1:
+                await asyncio.sleep(0)
+            await process.write(1, b"goes on")
         assert bench.values(OUT, 0) == [b"goes on"]
 
     async def never() -> bool:

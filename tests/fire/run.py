@@ -196,9 +196,10 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""
+        must_train = not self._options.is_poisoned
         # What is broken may leave nothing to be trained from.
         if TRAINED in self.settings.models and not self._options.broken:
-            settled(self.settings, self.events.expected)
+            settled(self.settings, self.events.expected, must_train=must_train)
         is_served = all(
             is_newest_served(self.settings, model)
             for model in (MODEL, TRAINED)
@@ -216,7 +217,9 @@ class Run:
         sent, missing = verdict_of(self.events.expected, found)
         again = recount_topics(self.settings)
         learned = compare_learned(self.settings, MODEL)
-        trained = compare_trained(self.settings, self.events.expected, self._folder)
+        trained = compare_trained(
+            self.settings, self.events.expected, self._folder, must_train=must_train
+        )
         strikes, readers = self.strikes, self.readers
         judged = sent, again, learned, trained
         return {

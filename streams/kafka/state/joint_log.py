@@ -19,6 +19,7 @@ from streams.kafka.broker_away import BrokerAway
 from streams.kafka.clients import Cluster
 from streams.kafka.group_positions import PositionsHang
 from streams.kafka.membership import Membership
+from streams.kafka.state.open_records import have_stuck
 from streams.kafka.state.transactions import Transactions
 from streams.stage import Output
 from streams.topology import StageKind, group_of
@@ -84,6 +85,7 @@ class JointLog:
         self._turn, self._ending = asyncio.Lock(), asyncio.Lock()
         self._aborting = asyncio.Lock()
         self._failure: Exception | None = None
+        self._is_clean = False
         self._n_gathering = 0
         self._all_there = asyncio.Event()
         self._asked: set[TopicPartition] = set()
@@ -107,6 +109,7 @@ class JointLog:
         idle: Transactions | None = own
         if self._writer is None or self._writes_as == name:
             idle, self._writer, self._writes_as = self._writer, own, name
+            self._is_clean = False
         if idle is not None:
             await idle.close()
 
@@ -328,10 +331,25 @@ class JointLog:
             if self._failure is not None:
                 raise self._failure
             try:
-                return await work(await self._own_writer())
+                own = await self._own_writer()
+                if not self._is_clean:
+                    await self._clean(own)
+                return await work(own)
             except Exception as error:
                 self._failure = error
                 raise
+
+    async def _clean(self, own: Transactions) -> None:
+        """Abort what hangs of an id before anything is committed with it.
+
+        Its next commit would include that, also in partitions of other processes.
+        """
+        states = {topic for kind in self._kinds for topic in kind.state_topics}
+        places = await own.partitions_of(sorted(states))
+        if await have_stuck(self._cluster, places):
+            log.warning("event=ending-what-hangs id=%s", self._writes_as)
+            await self._abort(own)
+        self._is_clean = True
 
     async def _own_writer(self) -> Transactions:
         """The one with an id of ours; the last one's may have been given away."""

@@ -12,13 +12,11 @@ from rankstream.wire.topics import MIB
 from streams.kafka.clients import Cluster, Consumer
 from streams.kafka.membership import Membership
 from streams.kafka.state.joint_log import JointLog, Part, writer_of
+from streams.kafka.state.open_records import BETWEEN_LOOKS_S, LOOKS_S
 from streams.kafka.state.resume_position import SourcePartition, StateRefused
 from streams.kafka.state.whole_batches import WHOLE, each_of
 from streams.stage import Change, Output
 from streams.topology import StageKind
-
-LOOKS_S, BETWEEN_LOOKS_S = 1.5, 0.3
-"""For how long, and how far apart, to look whether a transaction of ours has ended."""
 
 FETCH_BYTES = 4 * MIB
 """Read of a partition at once; a larger record comes all the same."""

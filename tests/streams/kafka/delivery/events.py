@@ -214,15 +214,18 @@ class Events:
         world.wake()
 
     def _hang(self) -> None:
-        """Records stay open of a transaction that its coordinator has forgotten."""
+        """Records stay open of a transaction that its coordinator has forgotten.
+
+        Of any id, and of any partition that was written with it.
+        """
         known = self._kafka.transactions.names
-        ids = {transactional_id(p): p for p in range(N_SOURCES)}
+        ids = [transactional_id(p) for p in range(N_SOURCES)]
         names = [name for name in ids if name in known]
         if not names:
             return
         self._world.write_all_markers()
         name = self._rng.choice(names)
-        partition = ids[name]
+        partition = self._rng.randrange(N_SOURCES)
         self._kafka.transactions.expire(name)
         self._world.write_all_markers()
         wrong = [Content(SEQUENCE, b"\x63", (), 0)]

@@ -248,7 +248,17 @@ def leaves_the_group_where_it_was(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateLog, "write", without)
 
 
+def commits_along_with_what_hangs(patch: pytest.MonkeyPatch) -> None:
+    """Of its id, in the partition of another process."""
+
+    async def look_away(*_: Any) -> None:
+        """End nothing."""
+
+    patch.setattr(JointLog, "_clean", look_away)
+
+
 MUTANTS: tuple[Mutant, ...] = (
+    commits_along_with_what_hangs,
     reads_before_it_fences, commits_for_whoever_writes, commits_as_of_now,
     reads_what_may_still_be_committed, goes_on_from_what_it_remembers,
     writes_state_apart_from_outputs,

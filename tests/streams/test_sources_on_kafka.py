@@ -30,7 +30,7 @@ from tests.worker_process import (
 
 START_MS = 1_600_000_000_000
 
-N_LISTS = 30_000
+N_LISTS = 90_000
 
 N_PARTITIONS = 3
 

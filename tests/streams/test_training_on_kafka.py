@@ -46,6 +46,9 @@ from tests.worker_process import (
 EACH, LAG = 600, 400
 """Lists between two interventions, and how many may still be in their windows."""
 
+N_TIMES = n_cases(2, 3)
+"""A model trains itself by counts, before it is asked to."""
+
 SETTINGS = f"""
 [time]
 click_window_ms = 1_000
@@ -59,7 +62,7 @@ instance_id = "one"
 features = {N_FEATURES}
 versions = "trained"
 [models.m.training]
-after = [{EACH}, {2 * EACH + LAG}, {3 * EACH + 2 * LAG}]
+after = {[EACH + each * (EACH + LAG) for each in range(N_TIMES)]}
 epochs = 10
 batch = 8
 least_support = 1.0
@@ -283,10 +286,6 @@ def without_kafka(dump: Path, config: Path, parent: Snapshot) -> bytes:
     assert main(["train", "--model", "m", *words, "--config", str(config)]) == 0
     (made,) = out.glob("*.snapshot")
     return made.read_bytes()
-
-
-N_TIMES = n_cases(2, 3)
-"""A model trains itself by counts, before it is asked to."""
 
 
 @pytest.mark.broker

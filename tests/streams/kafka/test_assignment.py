@@ -345,6 +345,24 @@ def test_who_follows_whom_is_a_matter_of_one_generation() -> None:
         assert not earlier.follows(None)
 
 
+def test_what_was_folded_is_written_as_who_was_assigned_it() -> None:
+    """Another may have the partition in the generation that is heard of meanwhile."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        before = bench.logs[HERE].member
+        bench.take(10)
+        bench.assignment.join(Membership(2, "m", "", frozenset({THERE})))
+        assert bench.logs[HERE].member == before
+        await bench.assignment.suspend()
+        assert bench.logs[HERE].member == before
+        await bench.open(HERE)
+        assert bench.logs[HERE].member == Membership(2, "m", "", frozenset({HERE}))
+
+    run(body())
+
+
 def test_nothing_is_opened_that_this_generation_did_not_assign() -> None:
     """A seek may come late: another one has the partition by then."""
 

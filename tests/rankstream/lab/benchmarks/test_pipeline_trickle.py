@@ -155,7 +155,7 @@ def test_ours_take_a_log_that_waits_to_its_end(
     kafka: KafkaService, redis_server: RedisService, tmp_path: Path
 ) -> None:
     """What is measured are most of its events, and each process has its share."""
-    n_events = 15_000
+    n_events = 60_000
     found = InputRuns(SharedBed(tmp_path, kafka, redis_server), 1, 1).ours(n_events)
 
     assert found.faults == []

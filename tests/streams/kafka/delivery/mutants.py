@@ -10,7 +10,6 @@ from streams.kafka import committer as committer_module
 from streams.kafka.assignment import Assignment
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
-from streams.kafka.membership import Membership
 from streams.kafka.partition_life import Event
 from streams.kafka.source_watch import SourceWatch
 from streams.kafka.state import resume_position
@@ -53,30 +52,6 @@ def reads_before_it_fences(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateLog, "read", as_it_was)
 
 
-def commits_for_whoever_writes(patch: pytest.MonkeyPatch) -> None:
-    """The group is not asked whether it has gone on without the member."""
-    send = FakeProducer.send_offsets_to_transaction
-
-    async def for_anybody(
-        self: Any, offsets: Mapping[Any, Any], group: str, _: Any = None
-    ) -> None:
-        await send(self, offsets, group)
-
-    patch.setattr(FakeProducer, "send_offsets_to_transaction", for_anybody)
-
-
-def commits_as_of_now(patch: pytest.MonkeyPatch) -> None:
-    """What was folded in one generation is written as a member of the next."""
-
-    def join(self: Assignment, member: Any) -> None:
-        self._member = member
-        for each in self.committers.values():
-            each.member = member
-            each._state.join(member)
-
-    patch.setattr(Assignment, "join", join)
-
-
 def reads_what_may_still_be_committed(patch: pytest.MonkeyPatch) -> None:
     """A transaction whose end began before its writer was voted out ends later."""
 
@@ -84,11 +59,6 @@ def reads_what_may_still_be_committed(patch: pytest.MonkeyPatch) -> None:
         """Wait for nothing."""
 
     patch.setattr(JointLog, "decided", at_once)
-
-
-def goes_on_from_what_it_remembers(patch: pytest.MonkeyPatch) -> None:
-    """Although another one may have had the partition meanwhile."""
-    patch.setattr(Membership, "follows", lambda *_: True)
 
 
 def writes_state_apart_from_outputs(patch: pytest.MonkeyPatch) -> None:
@@ -258,10 +228,8 @@ def commits_along_with_what_hangs(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    commits_along_with_what_hangs,
-    reads_before_it_fences, commits_for_whoever_writes, commits_as_of_now,
-    reads_what_may_still_be_committed, goes_on_from_what_it_remembers,
-    writes_state_apart_from_outputs,
+    commits_along_with_what_hangs, reads_before_it_fences,
+    reads_what_may_still_be_committed, writes_state_apart_from_outputs,
     reads_what_is_open, leaves_what_hangs, goes_on_one_too_late,
     goes_on_where_the_group_is, takes_a_checkpoint_for_the_position, replays_aloud,
     takes_any_position, suspends_nothing, forgets_a_revocation_while_it_opens,

@@ -114,7 +114,7 @@ def _consumer(**options: Any) -> kafka.KafkaConsumer:
 
     try:
         return kafka.KafkaConsumer(**options, kafka_client=client)
-    except BaseException:
+    except BaseException:  # who made it has nothing yet that could be closed
         for each in made:
             each.close()
         raise

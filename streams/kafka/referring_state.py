@@ -11,13 +11,11 @@ from streams.kafka.state.resume_position import (
     decode_position,
 )
 from streams.kafka.state.state_log import (
-    FETCH_BYTES,
-    FETCH_WAIT_MS,
     POLL_MS,
     StateLog,
     StateRead,
 )
-from streams.kafka.state.whole_batches import WHOLE, each_of
+from streams.kafka.state.whole_batches import each_of
 from streams.stage import referred
 
 
@@ -50,18 +48,7 @@ class ReferringState(StateLog):
 
     async def _records(self, first: int, last: int) -> dict[int, bytes]:
         """Values of the source by offset, both ends included."""
-        cluster = self._cluster
-        place = cluster.place(self._kind.source, self._partition)
-        consumer = cluster.clients.consumer(
-            **cluster.client,
-            isolation_level="read_committed",
-            # Where retention is faster than this, what is missing is named.
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            max_partition_fetch_bytes=FETCH_BYTES,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
-            key_deserializer=WHOLE,
-        )
+        place, consumer = self._source, self._consumer()
         values: dict[int, bytes] = {}
         try:
             await consumer.start()

@@ -113,17 +113,7 @@ class StateLog:
             await self._joint.decided(self._source)
         cluster, topics = self._cluster, self._kind.state_topics
         places = {cluster.place(name, self._partition): name for name in topics}
-        # With "latest", a consumer without a group may begin at the end and read
-        # nothing back; a seek would race with that.
-        consumer = cluster.clients.consumer(
-            **cluster.client,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            max_partition_fetch_bytes=FETCH_BYTES,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
-            key_deserializer=WHOLE,
-        )
+        consumer = self._consumer()
         everything = cluster.clients.consumer(**cluster.client)
         try:
             await _all_of(consumer.start(), everything.start())
@@ -164,6 +154,21 @@ class StateLog:
     async def close(self) -> None:
         """Write no more."""
         await self._joint.give(self._name, self)
+
+    def _consumer(self) -> Consumer:
+        """Reads what is committed, in whole batches."""
+        cluster = self._cluster
+        # With "latest", a consumer without a group may begin at the end and read
+        # nothing back; a seek would race with that.
+        return cluster.clients.consumer(
+            **cluster.client,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            key_deserializer=WHOLE,
+        )
 
     async def _end_what_hangs(
         self, committed: Consumer, everything: Consumer, places: list[TopicPartition]

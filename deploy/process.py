@@ -5,13 +5,21 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-PORTS = range(20_000, 32_000)
+PORTS = range(20_000, 30_000)
 """Below the ports that systems lend to clients: a client that knocks at the door of a
-server that is down could otherwise be given that very port, and keep it."""
+server that is down could otherwise be given that very port, and keep it. Nodes of a
+Redis cluster talk 10,000 ports higher, where nobody else shall be."""
+
+MOST_KEPT = 32
+"""So many calls for ports are remembered: what was asked for before them listens."""
+
+_kept: deque[contextlib.ExitStack] = deque()
 
 
 class ServerFailed(RuntimeError):
@@ -22,7 +30,12 @@ class ServerFailed(RuntimeError):
 
 
 def free_port(n_in_a_row: int = 1) -> int:
-    """A port of the loopback interface that nobody listens on, the first of so many."""
+    """A port of the loopback interface that nobody listens on, the first of so many.
+
+    On Linux nobody else is given it, in whatever process, as it is bound here: a server
+    takes seconds to listen, and may be started again. Servers bind beside it, as they
+    all reuse addresses.
+    """
     chooser = random.SystemRandom()
     for _ in range(100):
         first = chooser.choice(PORTS[: len(PORTS) - n_in_a_row + 1])
@@ -30,6 +43,11 @@ def free_port(n_in_a_row: int = 1) -> int:
             for port in range(first, first + n_in_a_row):
                 probe = stack.enter_context(socket.socket())
                 probe.bind(("127.0.0.1", port))
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform == "linux":
+                _kept.append(stack.pop_all())
+            while len(_kept) > MOST_KEPT:
+                _kept.popleft().close()
             return first
     raise ServerFailed(f"a port must be free; none found in {PORTS}")
 

@@ -12,7 +12,8 @@ import importlib
 import shutil
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from deploy.broker import cache_folder
 from deploy.command_line import command_line
@@ -42,7 +43,19 @@ def redis_binary() -> str:
 
 
 class Redis(LocalServer):
-    """One server; can be started again on the same port, then empty."""
+    """One server; can be started again on the same port, then empty.
+
+    Parameters
+    ----------
+    more
+        Options of the server, by name; they go before those of the same name here.
+    """
+
+    def __init__(
+        self, folder: Path, port: int = 0, more: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(folder, port)
+        self._more = {f"--{name}": value for name, value in (more or {}).items()}
 
     @property
     def url(self) -> str:
@@ -52,6 +65,7 @@ class Redis(LocalServer):
     def _prepared(self) -> tuple[ServerProcess, Callable[[], bool]]:
         options = {"--port": str(self.port), "--bind": "127.0.0.1", "--save": ""}
         options |= {"--appendonly": "no", "--maxmemory-policy": "noeviction"}
+        options |= self._more
         command = [redis_binary(), *(part for pair in options.items() for part in pair)]
         return ServerProcess(command, self.folder, "redis"), self._pongs
 
@@ -62,7 +76,7 @@ class Redis(LocalServer):
             socket.create_connection(address, timeout=1.0) as connection,
         ):
             connection.sendall(b"PING\r\n")
-            return connection.recv(16).startswith(b"+PONG")
+            return connection.recv(16).startswith((b"+PONG", b"-NOAUTH"))
         return False
 
 

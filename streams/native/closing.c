@@ -2,6 +2,7 @@
 #include "encode.h"
 #include "join.h"
 #include "msgpack.h"
+#include "waiting.h"
 
 /* An interaction takes so many bytes beside its impression and the bytes of its
  * clicks, and each click so many beside its action. */
@@ -17,28 +18,31 @@ static const struct impression *due_at(const struct join *join, size_t i) {
     return entry_at(&join->chunks, *(uint64_t *)queue_at(&join->due, i));
 }
 
-int64_t join_fall_due(struct join *join, int64_t now_ms, int64_t sizes[3]) {
+int64_t join_fall_due(struct join *join, int64_t now_ms, int64_t sizes[5]) {
     struct due due;
     join_restore_time(join, now_ms);
     for (;;) {
         if (!queue_reserve(&join->due, 1))
             return NO_MEMORY;
-        if (!dues_pop(&join->dues, now_ms, &due))
+        if (!dues_pop(&join->closing, now_ms, &due))
             break;
-        const struct impression *impression = entry_at(&join->chunks, due.ref);
-        if (impression->entry.kind == KIND_NOTE)
-            chunks_release(&join->chunks, due.ref);
-        else
-            *(uint64_t *)queue_push(&join->due) = due.ref;
+        *(uint64_t *)queue_push(&join->due) = due.ref;
     }
+    if (expire(join, now_ms) == NO_MEMORY)
+        return NO_MEMORY;
     /* Also what fell due before, where nobody came to close it. */
     sizes[0] = (int64_t)join->due.n;
-    sizes[1] = sizes[2] = 0;
+    sizes[1] = sizes[2] = sizes[4] = 0;
     for (size_t i = 0; i < join->due.n; i++) {
         const struct impression *impression = due_at(join, i);
         sizes[1] += impression->entry.length + MOST_HEAD_BYTES;
         sizes[1] += impression->click_bytes + MOST_MARK_BYTES * impression->n_clicks;
         sizes[2] += impression->n_clicks;
+    }
+    sizes[3] = (int64_t)join->orphans.n;
+    for (size_t i = 0; i < join->orphans.n; i++) {
+        uint64_t ref = *(uint64_t *)queue_at(&join->orphans, i);
+        sizes[4] += ((struct entry *)entry_at(&join->chunks, ref))->length;
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 #ifndef FOLD_DIGESTS_H
 #define FOLD_DIGESTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct name {
@@ -38,6 +39,10 @@ static inline uint64_t part_at(const uint8_t *bytes, int64_t n) {
 
 static inline struct name name_at(const uint8_t *bytes) {
     return (struct name){word_at(bytes), word_at(bytes + 8)};
+}
+
+static inline bool is_same_name(struct name one, struct name other) {
+    return one.first == other.first && one.second == other.second;
 }
 
 /* The two halves of the 128-bit product, combined with its factors: none of them

@@ -1,7 +1,29 @@
 #include "due.h"
 
+void dues_begin(struct dues *dues) {
+    dues->heap.width = sizeof(struct due);
+    for (int i = 0; i < N_RUNS; i++)
+        dues->runs[i].width = sizeof(struct due);
+}
+
+void dues_free(struct dues *dues) {
+    free(dues->heap.rows);
+    for (int i = 0; i < N_RUNS; i++)
+        free(dues->runs[i].rows);
+}
+
+int64_t dues_bytes(const struct dues *dues) {
+    int64_t n_bytes = queue_bytes(&dues->heap);
+    for (int i = 0; i < N_RUNS; i++)
+        n_bytes += queue_bytes(&dues->runs[i]);
+    return n_bytes;
+}
+
 bool dues_reserve(struct dues *dues) {
-    return queue_reserve(&dues->in_order, 1) && queue_reserve(&dues->heap, 1);
+    bool has_room = queue_reserve(&dues->heap, 1);
+    for (int i = 0; i < N_RUNS; i++)
+        has_room = has_room && queue_reserve(&dues->runs[i], 1);
+    return has_room;
 }
 
 static bool is_before(const struct due *left, const struct due *right) {
@@ -32,31 +54,37 @@ static void sift_down(struct due *heap, size_t n) {
 }
 
 void dues_add(struct dues *dues, struct due due) {
-    struct queue *in_order = &dues->in_order, *heap = &dues->heap;
-    const struct due *last = in_order->n ? queue_at(in_order, in_order->n - 1) : NULL;
-    if (!last || due.at_ms >= last->at_ms) {
-        *(struct due *)queue_push(in_order) = due;
-    } else {
-        *(struct due *)queue_push(heap) = due;
-        sift_up(queue_at(heap, 0), heap->n - 1);
+    for (int i = 0; i < N_RUNS; i++) {
+        struct queue *run = &dues->runs[i];
+        const struct due *last = run->n ? queue_at(run, run->n - 1) : NULL;
+        if (!last || due.at_ms >= last->at_ms) {
+            *(struct due *)queue_push(run) = due;
+            return;
+        }
     }
+    *(struct due *)queue_push(&dues->heap) = due;
+    sift_up(queue_at(&dues->heap, 0), dues->heap.n - 1);
 }
 
 bool dues_pop(struct dues *dues, int64_t now_ms, struct due *due) {
-    struct queue *in_order = &dues->in_order, *heap = &dues->heap;
-    const struct due *first = in_order->n ? queue_at(in_order, 0) : NULL;
-    struct due *late = heap->n ? queue_at(heap, 0) : NULL;
-    if (late && (!first || late->at_ms < first->at_ms)) {
-        if (late->at_ms > now_ms)
-            return false;
-        *due = *late;
-        late[0] = late[--heap->n];
-        sift_down(late, heap->n);
-        return true;
+    struct queue *heap = &dues->heap, *from = heap;
+    struct due *first = heap->n ? queue_at(heap, 0) : NULL;
+    for (int i = 0; i < N_RUNS; i++) {
+        struct queue *run = &dues->runs[i];
+        struct due *of_run = run->n ? queue_at(run, 0) : NULL;
+        if (of_run && (!first || is_before(of_run, first))) {
+            first = of_run;
+            from = run;
+        }
     }
     if (!first || first->at_ms > now_ms)
         return false;
     *due = *first;
-    queue_pop(in_order, 1);
+    if (from == heap) {
+        first[0] = first[--heap->n];
+        sift_down(first, heap->n);
+    } else {
+        queue_pop(from, 1);
+    }
     return true;
 }

@@ -1,6 +1,6 @@
-/* What is due, in the order of time, then of arrival. What comes in order lies in a
- * queue; what is due before its last is late and goes into a heap. Of two that are due
- * at once the one in the queue came first: it was there when the other came. */
+/* What is due, in the order of time, then of arrival. Sources come in order, each in its
+ * own: what is due lies in runs, in the first of them whose last is due no later. What
+ * is due before the last of all goes into a heap. */
 #ifndef FOLD_DUE_H
 #define FOLD_DUE_H
 
@@ -12,9 +12,16 @@ struct due {
     uint64_t ref;
 };
 
+enum { N_RUNS = 8 };
+
 struct dues {
-    struct queue in_order, heap; /* of struct due */
+    struct queue runs[N_RUNS], heap; /* of struct due */
 };
+
+/* Of zeros, makes one in which nothing is due. */
+void dues_begin(struct dues *dues);
+void dues_free(struct dues *dues);
+int64_t dues_bytes(const struct dues *dues);
 
 /* Makes room for one more; false if there is no memory. */
 bool dues_reserve(struct dues *dues);

@@ -36,6 +36,12 @@ struct element {
     const int64_t *places;
 };
 
+static inline int64_t start_of(struct element element) { return element.places[0]; }
+
+static inline int64_t length_of(struct element element) {
+    return element.places[ELEMENT_END] - element.places[0];
+}
+
 /* Bytes of something else; `n` is -1 where there are none. */
 struct span {
     const uint8_t *bytes;

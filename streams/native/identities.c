@@ -13,7 +13,7 @@ struct identity *identities_slot(const struct identities *table, struct name nam
         struct identity *slot = &table->slots[i];
         if (slot->ref == REF_EMPTY)
             return passed ? passed : slot;
-        if (slot->name.first == name.first && slot->name.second == name.second)
+        if (is_same_name(slot->name, name))
             return slot;
         if (!passed && slot->due_ms <= now.forgotten_ms)
             passed = slot;
@@ -26,9 +26,7 @@ struct identity *identities_slot(const struct identities *table, struct name nam
 static void count(struct identities *table, const struct identity *slot, struct now now,
                   int by) {
     enum state state = state_of(slot, now);
-    if (state == IS_AWAITED)
-        table->n_awaited += by;
-    else if (state != IS_ABSENT)
+    if (state == IS_KNOWN || state == IS_OPEN)
         table->n_known += by;
 }
 

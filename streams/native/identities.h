@@ -13,10 +13,11 @@
 
 #include "digests.h"
 
-/* What a slot refers to, beside open impressions; all of those are larger. */
-enum { REF_EMPTY = 0, REF_NOTHING = 1, REF_AWAITED = 2 };
+/* What a slot refers to, beside open impressions and the first click that waits for one
+ * that is missed; all of those are larger. */
+enum { REF_EMPTY = 0, REF_NOTHING = 1 };
 
-/* Due times of what waits, and of what was removed. */
+/* Due times of what waits or is awaited, and of what was removed. */
 #define NEVER_DUE INT64_MAX
 #define REMOVED INT64_MIN
 
@@ -28,13 +29,13 @@ struct identity {
 
 enum state { IS_ABSENT, IS_KNOWN, IS_AWAITED, IS_OPEN };
 
-/* `n_used` slots are not empty, `n_known` and `n_awaited` identities are in them. No
- * slot lies in two lines of the cache: `slots` begins at one within `memory`. */
+/* `n_used` slots are not empty, `n_known` identities are in them. No slot lies in two
+ * lines of the cache: `slots` begins at one within `memory`. */
 struct identities {
     void *memory;
     struct identity *slots;
     uint64_t n_slots, n_used;
-    int64_t n_known, n_awaited;
+    int64_t n_known;
 };
 
 /* What time it is: open is what is due later, known what was due after `forgotten`. */
@@ -45,9 +46,9 @@ struct now {
 static inline enum state state_of(const struct identity *slot, struct now now) {
     if (slot->ref == REF_EMPTY || slot->due_ms <= now.forgotten_ms)
         return IS_ABSENT;
-    if (slot->ref == REF_AWAITED)
-        return IS_AWAITED;
-    return slot->ref > REF_AWAITED && slot->due_ms > now.ms ? IS_OPEN : IS_KNOWN;
+    if (slot->ref == REF_NOTHING || slot->due_ms <= now.ms)
+        return IS_KNOWN;
+    return slot->due_ms == NEVER_DUE ? IS_AWAITED : IS_OPEN;
 }
 
 /* Where a search begins: places follow the order of names, so a rebuild does too. */

@@ -101,6 +101,7 @@ class Rules:
         *,
         counts_others: bool,
     ) -> None:
+        self.actions, self.counts_others = actions, counts_others
         names = [_words(each) for each in models]
         counted = [_Action(_words(name), flag) for name, flag in actions.items()]
         self._models = (_Words * len(names))(*names)

@@ -1,5 +1,5 @@
-/* What was accepted, in the order of the log: open impressions, their clicks, and notes
- * of clicks that wait. Each is a head with the bytes of its element behind it, as they
+/* What was accepted, in the order of the log: open impressions, their clicks, and clicks
+ * that wait or waited for theirs. Each is a head with the bytes of its element behind it, as they
  * came, in chunks of 1 MiB. A chunk goes when nothing of it is live; nothing is ever
  * moved. What a checkpoint must hold is what lies behind the last one's mark: where in
  * the log it is, or its bytes where it is not there. */
@@ -12,7 +12,7 @@
 
 #include "queue.h"
 
-enum { KIND_IMPRESSION, KIND_CLICK, KIND_NOTE };
+enum { KIND_IMPRESSION, KIND_CLICK, KIND_WAITING };
 
 /* What is said of an impression beside what is counted. */
 enum { HAS_EXTRA = 1, IS_EXCLUDED = 2 };
@@ -43,6 +43,15 @@ struct click {
     uint32_t position, action_at, action_end;
 };
 
+/* `next` is 0 where it waits no longer. The first of a ring has how many wait in it, and
+ * their bytes; the others have what they had when they were first, or nothing. */
+struct waiting {
+    struct entry entry;
+    uint64_t next, before;
+    int64_t n_bytes;
+    uint32_t n, impression_at;
+};
+
 struct chunk {
     size_t size, end;
     int64_t n_live;
@@ -69,7 +78,7 @@ static inline void *entry_at(const struct chunks *chunks, uint64_t ref) {
 static inline size_t head_size(const struct entry *entry) {
     if (entry->kind == KIND_IMPRESSION)
         return sizeof(struct impression);
-    return entry->kind == KIND_CLICK ? sizeof(struct click) : sizeof(struct entry);
+    return entry->kind == KIND_CLICK ? sizeof(struct click) : sizeof(struct waiting);
 }
 
 static inline const uint8_t *bytes_of(const struct entry *entry) {

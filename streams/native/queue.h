@@ -41,6 +41,11 @@ static inline bool queue_reserve(struct queue *queue, size_t n_more) {
     return true;
 }
 
+/* The memory that it takes. */
+static inline int64_t queue_bytes(const struct queue *queue) {
+    return (int64_t)(queue->capacity * queue->width);
+}
+
 /* The row behind the last, for which room was made. */
 static inline void *queue_push(struct queue *queue) {
     queue->n++;

@@ -15,10 +15,12 @@ import numpy as np
 
 import rankstream.experiment_records
 import rankstream.ranker
+import rankstream.ranking.tree_scoring
 import rankstream.wire.candidates
-import rankstream.wire.deployments
 import rankstream.wire.envelope
 import rankstream.wire.events
+import rankstream.wire.models.deployments
+import rankstream.wire.models.forests
 import streams.comparisons.extra
 import streams.ingest.elements
 import streams.ingest.identifiers
@@ -45,12 +47,7 @@ from rankstream.wire.candidates import (
     decode_candidates,
     decode_candidates_key,
 )
-from rankstream.wire.deployments import (
-    deployment_record,
-    fitted_groups,
-    interventions_of_era,
-)
-from rankstream.wire.envelope import HEADER, MAGIC, SCHEMA
+from rankstream.wire.envelope import FOREST_SCHEMA, HEADER, MAGIC, SCHEMA, TREES
 from rankstream.wire.events import (
     ClickMark,
     EventRecord,
@@ -60,6 +57,11 @@ from rankstream.wire.events import (
     decode_event_record,
     decode_interaction_record,
     encode_record,
+)
+from rankstream.wire.models.deployments import (
+    deployment_record,
+    fitted_groups,
+    interventions_of_era,
 )
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES
@@ -80,6 +82,7 @@ from streams.redis_copies.experiment_copy import ExperimentCopy
 from streams.redis_copies.snapshot_copy import SnapshotCopy
 from streams.stage import LogRefused, SourceRecord
 from streams.training.model_records import ModelRecords
+from tests.forest_factory import small_forests
 from tests.fuzz.fuzzing import real_records
 from tests.hostile import NOW_MS, as_json, hostile_records, strange_but_good
 from tests.snapshot_factory import envelope
@@ -163,8 +166,14 @@ def _extra(value: bytes) -> str:
 
 def _loaded(value: bytes) -> str:
     """A snapshot as it is, and as whoever could compute its digest would write it."""
-    sealed = HEADER.pack(MAGIC, SCHEMA, len(value), hashlib.sha256(value).digest())
-    return f"{_served(value)} {_served(sealed + value)}"
+    sizes = len(value), hashlib.sha256(value).digest()
+    heads = [HEADER.pack(MAGIC, each, *sizes) for each in (SCHEMA, FOREST_SCHEMA)]
+    return " ".join(_served(head + value) for head in (b"", *heads))
+
+
+def _trees(value: bytes) -> str:
+    """The weights of a snapshot that is right in all else."""
+    return _served(envelope(1, kind=TREES, n_features=4, weights=value))
 
 
 def _served(given: bytes) -> str:
@@ -285,6 +294,7 @@ def _snapshot_seeds() -> list[bytes]:
     whole = [
         envelope(1), envelope(1, hidden=[2, 2]), envelope(1, normalisation="min-max"),
         envelope(1, kind="neural-relu", hidden=[3]), envelope(1, model="other"),
+        envelope(1, kind=TREES, n_features=4, weights=small_forests()[1]),
     ]  # fmt: skip
     return whole + [each[HEADER.size :] for each in whole]
 
@@ -365,6 +375,11 @@ TARGETS = {
             streams.redis_copies.snapshot_copy,
         ),
     ),
+    "trees": Target(
+        _trees,
+        small_forests,
+        (rankstream.wire.models.forests, rankstream.ranking.tree_scoring),
+    ),
     "experiments": Target(
         _experiment,
         _experiment_seeds,
@@ -374,7 +389,7 @@ TARGETS = {
     "deployments": Target(
         _deployment,
         _deployment_seeds,
-        (rankstream.wire.deployments, streams.training.model_records),
+        (rankstream.wire.models.deployments, streams.training.model_records),
     ),
     "positions": Target(
         _position, _position_seeds, (streams.kafka.state.resume_position,)

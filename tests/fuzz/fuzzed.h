@@ -23,6 +23,8 @@ enum use {
     TAGS,
     PLACES,
     ELEMENT,
+    RAW,
+    WAITED,
     ENCODED,
     CLOSED,
     ENDS,

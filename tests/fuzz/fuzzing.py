@@ -81,7 +81,9 @@ def real_records(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes]:
         yield encode_record([SCHEMA, 0, 1, [*elements[:250], frontier]])
         while elements:
             n = int(rng.integers(0, 6))
-            several, elements = elements[:n], elements[n:]
+            # Clicks come before their lists as well.
+            several = elements[:n][:: int(rng.choice((1, -1)))]
+            elements = elements[n:]
             sequence = int(rng.integers(1 << int(rng.integers(63))))
             yield encode_record([SCHEMA, 3, sequence, [*several, frontier]])
 

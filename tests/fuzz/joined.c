@@ -7,11 +7,10 @@
 #include "join.h"
 #include "msgpack.h"
 
-enum { REMEMBER_MS = 200, DISORDER_MS = 100, N_WAITING = 8 };
+enum { REMEMBER_MS = 200, DISORDER_MS = 100 };
 enum { MOST_BYTES = 400 }; /* little, so that there are clicks beyond */
-enum { LIFE_RECORDS = 48, CHECKPOINT_RECORDS = 8, MOVE_RECORDS = 6 };
-enum { ABSENT, KNOWN, AWAITED, WAITS = REF_NOTHING };
-#define FARTHEST_MS (INT64_C(1) << 61)
+enum { LIFE_RECORDS = 48, CHECKPOINT_RECORDS = 8, MOVE_RECORDS = 6, STOP_CLICKS = 8 };
+enum { ABSENT, KNOWN, AWAITED };
 #define NO_LIMIT (INT64_C(1) << 62)
 
 int64_t number_at(const uint8_t *data, int64_t at, int64_t end) {
@@ -22,36 +21,63 @@ int64_t number_at(const uint8_t *data, int64_t at, int64_t end) {
 
 /* ---- one join, and what must be so of it ---- */
 
-static struct join *join;
-static int64_t now_ms, n_open, n_placed, n_lives;
+static const uint8_t *identity_at(const uint8_t *data, const int64_t *places, int field) {
+    int64_t start, n;
+    CHECK(msgpack_span(data, places[field], places[ELEMENT_END], &start, &n) > 0);
+    CHECK(n == IDENTITY_BYTES);
+    return data + start;
+}
 
-/* A click that waits for its impression; without bytes there is none. */
-static struct {
-    uint8_t *bytes;
-    int64_t n;
-    uint8_t identity[IDENTITY_BYTES], impression[IDENTITY_BYTES];
-} waiting[N_WAITING];
+static struct join *join;
+static int64_t now_ms, n_open, n_lives, n_orphans, n_met;
+static int64_t n_clicks; /* on a place of what is open, or waiting */
 
 static void begin_of_join(void) {
-    join = join_new(WINDOW_MS, REMEMBER_MS);
+    join = join_new(WINDOW_MS, DISORDER_MS, REMEMBER_MS);
     CHECK(join);
     now_ms = -1;
-    n_open = n_placed = 0;
+    n_open = n_clicks = 0;
     n_lives++;
     begin_of_takers();
 }
 
-static void check_sizes(void) {
-    int64_t sizes[5];
+static int64_t n_waiting(void) {
+    int64_t sizes[6];
     join_sizes(join, sizes);
-    CHECK(sizes[0] == n_open && sizes[1] == n_placed);
+    return sizes[5];
+}
+
+static void check_sizes(void) {
+    int64_t sizes[6];
+    join_sizes(join, sizes);
+    CHECK(sizes[0] == n_open && sizes[1] + sizes[5] == n_clicks);
     CHECK(sizes[2] >= n_open && sizes[3] >= 0 && sizes[4] > 0);
+    CHECK(sizes[1] >= 0 && sizes[5] >= 0);
+}
+
+static void take_orphans(int64_t n, int64_t n_bytes) {
+    uint8_t *clicks = bounded(WAITED, (size_t)n_bytes);
+    int64_t *ends = bounded(ENDS, (size_t)n * sizeof *ends);
+    join_orphans(join, clicks, ends);
+    CHECK(n == 0 || ends[n - 1] == n_bytes);
+    for (int64_t i = 0, at = 0, before_ms = INT64_MIN; i < n; i++) {
+        int64_t places[ELEMENT_WIDTH];
+        at = fold_find_fields(clicks, at, ends[i], places);
+        CHECK(at == ends[i]);
+        int64_t at_ms = number_at(clicks, places[CLICK_AT_MS], at);
+        CHECK(at_ms >= before_ms && at_ms + DISORDER_MS <= now_ms);
+        before_ms = at_ms;
+        CHECK(join_find(join, identity_at(clicks, places, CLICK_IDENTITY)) == ABSENT);
+    }
+    n_clicks -= n;
+    n_orphans += n;
 }
 
 static void close_due(int64_t at_ms) {
-    int64_t sizes[3];
+    int64_t sizes[5];
     now_ms = at_ms;
     CHECK(join_fall_due(join, at_ms, sizes) == 0);
+    take_orphans(sizes[3], sizes[4]);
     if (sizes[0] == 0) {
         CHECK(join_close(join, NULL, NULL, NULL, NULL) == 0);
         return;
@@ -61,13 +87,13 @@ static void close_due(int64_t at_ms) {
     int64_t *ends = bounded(ENDS, n * sizeof *ends);
     uint64_t *models = bounded(MODELS, 2 * n * sizeof *models);
     uint8_t *extras = bounded(EXTRAS, n);
-    int64_t n_clicks = join_close(join, encoded, ends, models, extras);
-    CHECK(n_clicks >= 0 && n_clicks <= sizes[2] && ends[n - 1] <= sizes[1]);
+    int64_t n_applied = join_close(join, encoded, ends, models, extras);
+    CHECK(n_applied >= 0 && n_applied <= sizes[2] && ends[n - 1] <= sizes[1]);
     n_open -= (int64_t)n;
-    n_placed -= n_clicks;
+    n_clicks -= n_applied;
     uint8_t *copy = bounded(CLOSED, (size_t)ends[n - 1]);
     memcpy(copy, encoded, (size_t)ends[n - 1]);
-    struct closed closed = {copy, ends, (int64_t)n, n_clicks, now_ms, models, extras};
+    struct closed closed = {copy, ends, (int64_t)n, n_applied, now_ms, models, extras};
     take_closed(&closed);
 }
 
@@ -76,8 +102,8 @@ static void restore(const int64_t *due_ms, const uint64_t *names, int64_t n_know
                     const uint8_t *data, int64_t n_bytes, int64_t n) {
     int8_t *tags = bounded(TAGS, (size_t)n);
     int64_t *places = bounded(PLACES, (size_t)n * ELEMENT_WIDTH * sizeof *places);
-    struct join *other = join_new(WINDOW_MS, REMEMBER_MS);
-    int64_t sizes[5], i = 0;
+    struct join *other = join_new(WINDOW_MS, DISORDER_MS, REMEMBER_MS);
+    int64_t sizes[6], i = 0;
     CHECK(other && fold_find_elements(data, 0, n_bytes, n, tags, places) == 0);
     join_restore_time(other, now_ms);
     CHECK(join_restore_known(other, due_ms, names, n_known) == 0);
@@ -102,7 +128,7 @@ static void restore(const int64_t *due_ms, const uint64_t *names, int64_t n_know
 }
 
 static void checkpoint(void) {
-    int64_t sizes[5], again[2];
+    int64_t sizes[6], again[2];
     join_accepted(join, NULL, NULL, NULL, NULL, sizes);
     size_t n = (size_t)sizes[0];
     uint8_t *out = bounded(ACCEPTED, (size_t)sizes[1]);
@@ -112,7 +138,7 @@ static void checkpoint(void) {
     join_accepted(join, out, ends, due_ms, origins, again);
     CHECK(again[0] == sizes[0] && again[1] == sizes[1]);
     CHECK(n == 0 || ends[n - 1] == sizes[1]);
-    int64_t n_kept = 0, last = NOWHERE;
+    int64_t n_kept = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t places[ELEMENT_WIDTH], start = i ? ends[i - 1] : 0;
         CHECK(due_ms[i] > now_ms);
@@ -120,8 +146,7 @@ static void checkpoint(void) {
             CHECK(fold_find_fields(out, start, ends[i], places) == ends[i]);
             n_kept++;
         } else {
-            CHECK(ends[i] == start && origins[i] > last);
-            last = origins[i];
+            CHECK(ends[i] == start && origins[i] >= 0);
         }
     }
     join_accepted(join, NULL, NULL, NULL, NULL, again);
@@ -139,37 +164,27 @@ static void checkpoint(void) {
 
 /* ---- what is rare ---- */
 
-static const uint8_t *identity_at(const uint8_t *data, const int64_t *places, int field) {
-    int64_t start, n;
-    CHECK(msgpack_span(data, places[field], places[ELEMENT_END], &start, &n) > 0);
-    CHECK(n == IDENTITY_BYTES);
-    return data + start;
-}
-
 static int64_t attached(int64_t ref, const uint8_t *bytes, int64_t n) {
     uint8_t *click = bounded(ELEMENT, (size_t)n);
     memcpy(click, bytes, (size_t)n);
     int64_t position =
         join_attach(join, (uint64_t)ref, click, n, MOST_CLICKS, MOST_BYTES, NOWHERE);
     CHECK(position >= NOT_WHOLE && position != NO_MEMORY);
-    n_placed += position > 0;
+    n_clicks += position > 0;
     return position;
 }
 
-/* Lets a click wait no longer; where others wait for its impression, they do so still. */
-static void stop_waiting(int which) {
-    if (!waiting[which].bytes)
-        return;
-    join_remove(join, waiting[which].identity);
-    int is_awaited = 0;
-    for (int i = 0; i < N_WAITING; i++)
-        is_awaited |= i != which && waiting[i].bytes &&
-                      memcmp(waiting[i].impression, waiting[which].impression,
-                             IDENTITY_BYTES) == 0;
-    if (!is_awaited && join_find(join, waiting[which].impression) == AWAITED)
-        join_remove(join, waiting[which].impression);
-    free(waiting[which].bytes);
-    waiting[which].bytes = NULL;
+/* Takes out what waits for an impression, which makes room for it. */
+static int64_t let_go(const uint8_t *identity, uint8_t **clicks, int64_t **ends) {
+    int64_t sizes[2], again[2];
+    join_no_longer_waiting(join, identity, NULL, NULL, sizes);
+    *clicks = bounded(WAITED, (size_t)sizes[1]);
+    *ends = bounded(ENDS, (size_t)sizes[0] * sizeof **ends);
+    join_no_longer_waiting(join, identity, *clicks, *ends, again);
+    CHECK(again[0] == sizes[0] && again[1] == sizes[1] && sizes[0] <= MOST_CLICKS);
+    CHECK(sizes[0] == 0 || (*ends)[sizes[0] - 1] == sizes[1]);
+    n_clicks -= sizes[0];
+    return sizes[0];
 }
 
 static int take_impression(const uint8_t *data, const int64_t *places) {
@@ -177,20 +192,18 @@ static int take_impression(const uint8_t *data, const int64_t *places) {
     int64_t n = places[ELEMENT_END] - places[0], found = join_find(join, identity);
     int64_t at_ms = number_at(data, places[IMPRESSION_AT_MS], places[ELEMENT_END]);
     int is_new = (found == ABSENT || found == AWAITED) && at_ms + WINDOW_MS > now_ms;
-    uint8_t *raw = bounded(ELEMENT, (size_t)n);
+    uint8_t *raw = bounded(RAW, (size_t)n), *clicks;
+    int64_t *ends, n_waited = 0;
     memcpy(raw, data + places[0], (size_t)n);
+    if (found != ABSENT)
+        CHECK(join_open(join, raw, n, NOWHERE) == NOT_WHOLE);
+    if (is_new)
+        n_waited = let_go(identity, &clicks, &ends);
     int64_t ref = join_open(join, raw, n, NOWHERE);
     CHECK(is_new ? ref > AWAITED : ref == NOT_WHOLE);
     n_open += is_new;
-    for (int i = 0; is_new && i < N_WAITING; i++) {
-        if (!waiting[i].bytes ||
-            memcmp(waiting[i].impression, identity, IDENTITY_BYTES) != 0)
-            continue;
-        if (attached(ref, waiting[i].bytes, waiting[i].n) < 0)
-            join_remove(join, waiting[i].identity);
-        free(waiting[i].bytes);
-        waiting[i].bytes = NULL;
-    }
+    for (int64_t i = 0, start = 0; i < n_waited; start = ends[i++])
+        CHECK(attached(ref, clicks + start, ends[i] - start) != NOT_WHOLE);
     return 1;
 }
 
@@ -208,21 +221,36 @@ static int take_click(const uint8_t *data, const int64_t *places) {
     int64_t at_ms = number_at(data, places[CLICK_AT_MS], places[ELEMENT_END]);
     if (found == KNOWN || at_ms + DISORDER_MS <= now_ms)
         return 1;
-    int which = (int)below(N_WAITING);
-    stop_waiting(which);
-    waiting[which].bytes = malloc((size_t)n);
-    waiting[which].n = n;
-    CHECK(waiting[which].bytes);
-    memcpy(waiting[which].bytes, data + places[0], (size_t)n);
-    memcpy(waiting[which].identity, identity, IDENTITY_BYTES);
-    memcpy(waiting[which].impression, impression, IDENTITY_BYTES);
-    CHECK(join_give(join, identity, WAITS) == 0);
-    CHECK(join_give(join, impression, AWAITED) == 0);
-    CHECK(join_find(join, identity) == KNOWN && join_find(join, impression) == AWAITED);
     uint8_t *raw = bounded(ELEMENT, (size_t)n);
     memcpy(raw, data + places[0], (size_t)n);
-    CHECK(join_note(join, at_ms + DISORDER_MS, raw, n) == 0);
+    int64_t waits = join_wait(join, raw, n, MOST_CLICKS, MOST_BYTES, NOWHERE);
+    CHECK(waits == 0 || waits == IS_BEYOND);
+    n_clicks += waits == 0;
+    CHECK(join_find(join, identity) == (waits == 0 ? KNOWN : ABSENT));
+    CHECK(waits != 0 || join_find(join, impression) == AWAITED);
     return 1;
+}
+
+/* Some that were taken wait no longer, where they wait, as if withdrawn. */
+static void stop_some(const uint8_t *data, const int8_t *tags, const int64_t *places,
+                      int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; i++) {
+        const int64_t *own = places + i * ELEMENT_WIDTH;
+        if (tags[i] != CLICK || below(STOP_CLICKS) != 0)
+            continue;
+        const uint8_t *identity = identity_at(data, own, CLICK_IDENTITY);
+        const uint8_t *impression = identity_at(data, own, CLICK_IMPRESSION);
+        if (!join_stop_waiting(join, impression, identity))
+            continue;
+        n_clicks--;
+        CHECK(join_find(join, identity) == ABSENT);
+        CHECK(join_stop_waiting(join, impression, identity) == 0);
+        int64_t n = own[ELEMENT_END] - own[0];
+        uint8_t *raw = bounded(ELEMENT, (size_t)n);
+        memcpy(raw, data + own[0], (size_t)n);
+        int64_t at_ms = number_at(data, own[CLICK_AT_MS], own[ELEMENT_END]);
+        CHECK(join_note(join, at_ms + DISORDER_MS, raw, n) == 0);
+    }
 }
 
 static int take_frontier(const uint8_t *data, const int64_t *places) {
@@ -242,25 +270,31 @@ static int take_all(const uint8_t *data, const int8_t *tags, const int64_t *plac
     /* Of every other record only where it stands is told. */
     static int64_t n_records;
     int64_t origin = ++n_records % 2 ? n_records << 24 : NOWHERE;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t end =
-            join_take(join, data, tags, places, i, n, MOST_CLICKS, MOST_BYTES, origin);
+    /* Of two in four each element is taken by itself. */
+    int64_t most = n_records % 4 < 2 ? n : 1;
+    for (int64_t i = 0; i < n;) {
+        int64_t first = i, until = n - i < most ? n : i + most, n_before = n_waiting();
+        int64_t end = join_take(join, data, tags, places, i, until, MOST_CLICKS,
+                                MOST_BYTES, origin);
         if (end == NOT_WHOLE)
             return 0;
-        CHECK(end >= i && end <= n);
+        CHECK(end >= i && end <= until);
         for (; i < end; i++) {
             CHECK(tags[i] != FRONTIER);
             n_open += tags[i] == IMPRESSION;
-            n_placed += tags[i] == CLICK;
+            n_clicks += tags[i] == CLICK;
         }
-        if (end == n)
-            return 1;
+        n_met += n_waiting() < n_before;
+        stop_some(data, tags, places, first, end);
+        if (end == until)
+            continue;
         const int64_t *own = places + end * ELEMENT_WIDTH;
         int is_whole = tags[end] == IMPRESSION ? take_impression(data, own)
                        : tags[end] == CLICK    ? take_click(data, own)
                                                : take_frontier(data, own);
         if (!is_whole)
             return 0;
+        i++;
     }
     return 1;
 }
@@ -281,10 +315,10 @@ int take_into_join(const uint8_t *data, int64_t end) {
         check_sizes();
     } else {
         /* The core took what came before, and did not say how much. */
-        int64_t sizes[5];
+        int64_t sizes[6];
         join_sizes(join, sizes);
         n_open = sizes[0];
-        n_placed = sizes[1];
+        n_clicks = sizes[1] + sizes[5];
     }
     if (now_ms > 0 && below(MOVE_RECORDS) == 0)
         close_due(now_ms + (int64_t)below(WINDOW_MS));
@@ -299,13 +333,15 @@ void end_of_join(void) {
     if (!join)
         return;
     close_due(FARTHEST_MS + WINDOW_MS);
-    CHECK(n_open == 0 && n_placed == 0);
+    CHECK(n_open == 0 && n_clicks == 0);
     check_sizes();
-    for (int i = 0; i < N_WAITING; i++)
-        stop_waiting(i);
     end_of_takers();
     join_free(join);
     join = NULL;
 }
 
-void print_joined(void) { print_taken(n_lives); }
+void print_joined(void) {
+    printf("waiting: %lld orphans, %lld times met\n", (long long)n_orphans,
+           (long long)n_met);
+    print_taken(n_lives);
+}

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 import rankstream.wire.candidates
-import rankstream.wire.deployments
 import rankstream.wire.events
+import rankstream.wire.models.deployments
 import rankstream.wire.schemas
 import streams.ingest.validation
 from tests.fuzz.decoders import TARGETS
@@ -50,7 +50,7 @@ def test_a_kind_of_error_that_nobody_foresees_is_found(
     """Text that is not UTF-8, without the one place that gives it a type."""
     for module in (
         rankstream.wire.candidates,
-        rankstream.wire.deployments,
+        rankstream.wire.models.deployments,
         rankstream.wire.events,
     ):
         monkeypatch.setattr(module, "decoded", lambda decode, packed: decode(packed))

@@ -14,17 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankstream.wire.events import Impression, encode_record
+from rankstream.wire.routing import identity
 from streams.native.core_library import core
-from streams.native.joining import ABSENT, AWAITED, KNOWN, NOWHERE, WAITS, NativeJoin
+from streams.native.joining import ABSENT, AWAITED, KNOWN, NOWHERE, NativeJoin, Sizes
 from tests.event_factory import START_MS, as_record, click, impression
 
-WINDOW_MS, REMEMBER_MS = 1_000, 500
+WINDOW_MS, DISORDER_MS, REMEMBER_MS = 1_000, 100, 500
 NO_LIMITS = (1 << 62, 1 << 62)
 
 
 def joined(*shown: Impression) -> NativeJoin:
     """A join that has taken impressions."""
-    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+    join = NativeJoin(WINDOW_MS, DISORDER_MS, REMEMBER_MS)
     record = as_record(list(shown))
     assert join.take(record, 0, NO_LIMITS) == len(shown)
     return join
@@ -47,33 +48,43 @@ NAMES = st.builds(
     st.integers(0, 9),
 )
 STEPS = st.lists(
-    st.tuples(NAMES, st.sampled_from((ABSENT, WAITS, AWAITED))), max_size=80
+    st.tuples(NAMES, st.sampled_from((ABSENT, KNOWN, AWAITED))), max_size=80
 )
+
+
+def waiting(own: bytes, missed: bytes) -> bytes:
+    """A click that waits for an impression, both by their identities."""
+    return encode_record(click(identity=own, impression=missed))
 
 
 @given(STEPS, st.integers(0, 3))
 def test_identities_are_what_was_last_said_of_them(
     steps: list[tuple[bytes, int]], n_rebuilds: int
 ) -> None:
-    """Whatever was removed between, and however often the table is built anew."""
-    join, known = NativeJoin(WINDOW_MS, REMEMBER_MS), dict[bytes, int]()
+    """Whatever was taken out between, and however often the table is built anew."""
+    join, said = NativeJoin(WINDOW_MS, DISORDER_MS, REMEMBER_MS), dict[bytes, int]()
     others = np.random.default_rng(0).integers(1, 1 << 63, (300 * n_rebuilds, 2), "u8")
     for i, (name, what) in enumerate(steps):
+        other = identity("of", name.hex())
         if i == len(steps) // 2:
             join.restore_known(np.full(len(others), 9_000), others)
-        if what == ABSENT:
-            join.remove(name)
-            known.pop(name, None)
-        else:
-            join.give(name, what)
-            known[name] = what
+        if what == ABSENT and said.pop(name, ABSENT) != ABSENT:
+            # A click that waits by itself, or the one that waits for an impression.
+            if join.find(name) == KNOWN:
+                join.stop_waiting(other, name)
+            else:
+                join.stop_waiting(name, other)
+        elif what != ABSENT and name not in said:
+            pair = (name, other) if what == KNOWN else (other, name)
+            assert join.wait(waiting(*pair), NO_LIMITS) == 0
+            said[name] = what
         n_others = len(others) if i >= len(steps) // 2 else 0
 
         assert {name: join.find(name) for name, _ in steps} == {
-            name: known.get(name, ABSENT) for name, _ in steps
+            name: said.get(name, ABSENT) for name, _ in steps
         }
-        n_known = sum(what == KNOWN for what in known.values())
-        assert join.sizes()[2] == n_known + n_others
+        assert join.sizes()[2] == len(said) + n_others
+        assert join.sizes()[5] == len(said)
 
 
 def test_an_identity_is_open_known_and_absent_by_time_alone() -> None:
@@ -96,7 +107,7 @@ def test_what_is_due_closes_by_time_then_arrival(
     arrivals: list[tuple[int, bool]], data: st.DataObject
 ) -> None:
     """In order or late, with notes between, and closed at any times."""
-    join, waiting, found, expected = NativeJoin(WINDOW_MS, 0), [], [], []
+    join, waiting, found, expected = NativeJoin(WINDOW_MS, DISORDER_MS, 0), [], [], []
     now = -1
     for n, (at, is_note) in enumerate(arrivals):
         if is_note:
@@ -113,6 +124,27 @@ def test_what_is_due_closes_by_time_then_arrival(
     found += closed_names(join, START_MS + WINDOW_MS + 30)
 
     assert found == expected + [f"{n}" for _, n in sorted(waiting)]
+
+
+@pytest.mark.parametrize("n_sources", [1, 4, 8, 30])
+def test_what_several_sources_bring_by_turns_closes_by_time_then_arrival(
+    n_sources: int,
+) -> None:
+    """Each in its own order, a stretch of one after that of another."""
+    join, rng = NativeJoin(WINDOW_MS, DISORDER_MS, 0), np.random.default_rng(n_sources)
+    next_ms, arrived = [0] * n_sources, list[tuple[int, int]]()
+    closed = list[str]()
+    for n in range(1_500):
+        source = n // 12 % n_sources
+        next_ms[source] += int(rng.integers(0, 4))
+        shown = impression(f"{n}", START_MS + next_ms[source])
+        assert join.take(as_record([shown]), 0, NO_LIMITS) == 1
+        arrived.append((next_ms[source], n))
+        if n % 100 == 0:
+            closed += closed_names(join, START_MS + WINDOW_MS + min(next_ms) - 1)
+    closed += closed_names(join, START_MS + WINDOW_MS + max(next_ms))
+
+    assert closed == [f"{n}" for _, n in sorted(arrived)]
 
 
 def test_elements_larger_than_a_chunk_are_kept_and_let_go() -> None:
@@ -207,21 +239,25 @@ def test_times_that_no_clock_shows_are_refused(at_ms: int) -> None:
     assert join.sizes()[:3] == [1, 0, 1]
 
 
-def test_an_impression_is_opened_once() -> None:
-    """A state that holds it twice is broken."""
+def test_an_impression_is_opened_once_and_a_click_attached_once() -> None:
+    """A state that holds them twice is broken."""
     shown = impression()
     join = joined(shown)
     with pytest.raises(ValueError, match="new"):
         join.open(encode_record(shown))
+    opened, raw = join.find(shown.identity), encode_record(click())
+    assert join.attach(opened, raw, NO_LIMITS) == 1
+    with pytest.raises(ValueError, match="new"):
+        join.attach(opened, raw, NO_LIMITS)
     join.close(START_MS + WINDOW_MS)
     with pytest.raises(ValueError, match="new"):
         join.open(encode_record(shown))
-    assert join.sizes()[2] == 1
+    assert join.sizes()[2] == 2
 
 
 def test_identities_that_come_back_twice_are_known_once() -> None:
     """And those that are forgotten not at all; no count sinks below zero."""
-    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+    join = NativeJoin(WINDOW_MS, DISORDER_MS, REMEMBER_MS)
     names = np.random.default_rng(1).integers(1, 1 << 63, (300, 2), "u8")
     for _ in range(3):
         join.restore_known(np.full(300, 9_000), names)
@@ -233,7 +269,7 @@ def test_identities_that_come_back_twice_are_known_once() -> None:
 
 def test_many_stay_found_while_the_table_grows() -> None:
     """Record after record; a table that counts its slots wrong is searched for ever."""
-    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+    join = NativeJoin(WINDOW_MS, DISORDER_MS, REMEMBER_MS)
     shown = [impression(f"i{n}", START_MS + n) for n in range(12_000)]
     for first in range(0, 12_000, 100):
         record = as_record(list(shown[first : first + 100]))
@@ -250,11 +286,24 @@ def test_many_stay_found_while_the_table_grows() -> None:
 def test_what_fell_due_is_closed_by_the_next_who_comes() -> None:
     """An error between falling due and closing loses nothing, and spills nothing."""
     join = joined(impression("a"), impression("b", START_MS + 10))
-    sizes = (ctypes.c_int64 * 3)()
+    sizes = Sizes()
     core.join_fall_due(join._join, START_MS + WINDOW_MS, sizes)
     assert closed_names(join, START_MS + WINDOW_MS) == ["a"]
     core.join_fall_due(join._join, START_MS + WINDOW_MS + 10, sizes)
     assert closed_names(join, START_MS + WINDOW_MS + 500) == ["b"]
+
+
+def test_sizes_that_are_fewer_than_the_core_writes_are_refused() -> None:
+    """It would write behind their end, into whatever lies there."""
+    join, few = joined(impression()), (ctypes.c_int64 * (len(Sizes()) - 1))()
+    for call, arguments in (
+        (core.join_fall_due, (START_MS,)),
+        (core.join_no_longer_waiting, (impression().identity, None, None)),
+        (core.join_accepted, (None,) * 4),
+        (core.join_sizes, ()),
+    ):
+        with pytest.raises(ctypes.ArgumentError):
+            call(join._join, *arguments, few)
 
 
 def test_clicks_at_one_time_and_place_keep_their_order() -> None:
@@ -266,7 +315,7 @@ def test_clicks_at_one_time_and_place_keep_their_order() -> None:
         for n, action in enumerate(actions)
     ]
     assert join.take(as_record(list(marks)), 0, NO_LIMITS) == 3
-    closed, n_clicks, _ = join.close(START_MS + WINDOW_MS)
+    closed, n_clicks, *_ = join.close(START_MS + WINDOW_MS)
     assert closed is not None
     assert n_clicks == 3
     assert [mark.action for mark in closed[0].clicks] == actions
@@ -274,7 +323,7 @@ def test_clicks_at_one_time_and_place_keep_their_order() -> None:
 
 def test_a_queue_that_moves_over_what_left_keeps_all_its_rows() -> None:
     """Each is seen at its place: what is due, what is forgotten, what is new."""
-    join, n_open = NativeJoin(WINDOW_MS, REMEMBER_MS), 25
+    join, n_open = NativeJoin(WINDOW_MS, DISORDER_MS, REMEMBER_MS), 25
     for n in range(400):
         shown = impression(f"{n}", START_MS + n)
         assert join.take(as_record([shown]), 0, NO_LIMITS) == 1
@@ -292,7 +341,7 @@ def test_a_queue_that_moves_over_what_left_keeps_all_its_rows() -> None:
 
 def test_what_becomes_known_comes_out_in_its_order_while_old_ones_leave() -> None:
     """A checkpoint takes those that are still known, whole, however far it moved."""
-    join, known_for = NativeJoin(WINDOW_MS, 40), 40
+    join, known_for = NativeJoin(WINDOW_MS, DISORDER_MS, 40), 40
     shown = [impression(f"{n}", START_MS + n) for n in range(300)]
     for n, one in enumerate(shown):
         join.take(as_record([one]), 0, NO_LIMITS)
@@ -309,7 +358,7 @@ def test_a_checkpoint_begins_where_the_last_one_ended(
     n_before: int, is_gone: bool
 ) -> None:
     """In another chunk too, and where the chunk of the mark has gone since."""
-    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+    join = NativeJoin(WINDOW_MS, DISORDER_MS, REMEMBER_MS)
 
     def take(numbers: range, at_ms: int) -> list[bytes]:
         shown = [

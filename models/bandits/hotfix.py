@@ -68,22 +68,3 @@ def hotfix_scores(
     least = scores[top].min(initial=0.0)
     scores[below] = least - np.arange(1.0, len(below) + 1.0)
     return scores
-
-
-def shuffled_placements(served: Integers, n_top: int, n_ranks: int) -> Floats:
-    """P(item at rank) while it learns, [n_items, n_ranks].
-
-    Parameters
-    ----------
-    served : [n_items]
-        Items in the order in which they were served before.
-    n_top
-        Those of them that are shuffled.
-    n_ranks
-        Length of lists.
-    """
-    by_place = np.eye(len(served))
-    by_place[:n_top, :n_top] = 1.0 / max(n_top, 1)
-    found = np.zeros((len(served), n_ranks))
-    found[served] = by_place[:, :n_ranks]
-    return found

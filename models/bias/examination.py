@@ -4,7 +4,6 @@ Shapes: `n_pairs` rows of (document, rank); ranks are 1-based.
 """
 
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -63,25 +62,6 @@ class ExaminationCurve:
         nothing = np.full(len(self.ratios), np.nan)
         reasons = np.where(np.isfinite(self.ratios), reason, self.reasons)
         return replace(self, low=nothing, high=nothing, reasons=tuple(reasons.tolist()))
-
-    def warning(self) -> str:
-        """Ranks without a ratio or an interval, and why; empty where there are none.
-
-        Ranks at which nothing was shown need none.
-
-        Examples
-        --------
-        >>> three, few = np.ones(3), ("", FEW_VIEWS, FEW_VIEWS)
-        >>> ExaminationCurve(three, three, three, few).warning()
-        'examination is not well known at ranks 2 to 3: documents were shown too seldom'
-        """
-        told = []
-        for reason, same in groupby(enumerate(self.reasons, 1), lambda pair: pair[1]):
-            if reason and reason != NOT_SHOWN:
-                first, *_, last = 2 * [rank for rank, _ in same]
-                ranks = f"ranks {first} to {last}" if last > first else f"rank {first}"
-                told.append(f"{ranks}: {reason}")
-        return f"examination is not well known at {'; '.join(told)}" if told else ""
 
 
 def estimate_examination(

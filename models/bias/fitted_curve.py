@@ -56,6 +56,12 @@ class FittedCurve:
         """Ranks without a ratio or an interval, and why; empty where there are none.
 
         Ranks at which nothing was shown need none.
+
+        Examples
+        --------
+        >>> three, few = np.ones(3), ("", "seen too seldom", "seen too seldom")
+        >>> position_fit(ExaminationCurve(three, three, three, few)).warning()
+        'examination is not well known at ranks 2 to 3: seen too seldom'
         """
         told = []
         for reason, same in groupby(enumerate(self.reasons, 1), lambda pair: pair[1]):

@@ -43,9 +43,6 @@ ITEM_NAMES = ("item", "plus", "minus", "inverse", "squared_low", "squared_high")
 clicks with known probability p of their place; the sum of round(2^16 / p^2) is
 squared_high * 2^40 + squared_low."""
 
-REWARD_NAMES = ("class", "item", "rank", "count")
-"""Columns of `CellSummary.rewards`."""
-
 _MAGIC = b"RSC\x02"
 
 
@@ -71,8 +68,8 @@ class CellSummary:
     row_counts : [n_rows]
         how many impressions each explains.
     rewards : [n_rows, 4]
-        See `REWARD_NAMES`: impressions with an action of another class than the one
-        that clicks are counted of.
+        class, item, rank, count: impressions with an action of another class than the
+        one that clicks are counted of.
     """
 
     items: tuple[str, ...]

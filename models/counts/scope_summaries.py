@@ -1,6 +1,6 @@
 """What a scope counted, group by group or all together, from both of its forms."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -89,7 +89,11 @@ def _split(
     order = sorted(range(len(items)), key=items.__getitem__)
     numbers = np.empty(len(items), np.int64)
     numbers[order] = np.arange(len(items))
-    joint = added([_renumbered(lists, numbers), _renumbered(general, numbers)])
+
+    def number_of(_: Int64, items: Int64) -> Int64:
+        return numbers[items]
+
+    joint = added([renumbered(each, number_of) for each in (lists, general)])
     names = tuple(items[number] for number in order)
     return {
         group: cell_of(names, scope.rows, tables) for group, tables in by_group(joint)
@@ -132,14 +136,22 @@ def cell_of(
     )
 
 
-def _renumbered(tables: GroupTables, numbers: Int64) -> GroupTables:
-    """The tables with other numbers of items; places of click pairs are ordered."""
+def renumbered(
+    tables: GroupTables, number_of: Callable[[Int64, Int64], Int64]
+) -> GroupTables:
+    """The tables with other numbers of items; places of click pairs are ordered.
+
+    Parameters
+    ----------
+    number_of
+        The numbers, by the first column and the number before, both [n_rows].
+    """
     changed = {}
     places = {"pairs": (1,), "sums": (1,), "click_pairs": (1, 3), "rewards": (2,)}
     for name, columns in places.items():
         rows = getattr(tables, name).copy()
         for column in columns:
-            rows[:, column] = numbers[rows[:, column]]
+            rows[:, column] = number_of(rows[:, 0], rows[:, column])
         changed[name] = rows
     click_pairs = changed["click_pairs"]
     click_pairs[:, 1:] = ordered_places(click_pairs[:, 1:])

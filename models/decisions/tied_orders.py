@@ -124,25 +124,3 @@ def _expected(orders: TiedOrders, weights: Floats) -> Floats:
                 found[start + items[start + own]] = total / (end - place)
             place = end
     return found
-
-
-def tied_placements(sizes: Integers, n_ranks: int) -> Floats:
-    """P(at rank) of what stands at each place of one order, [n_places, n_ranks].
-
-    Parameters
-    ----------
-    sizes : [n_blocks]
-        Of blocks, from the first rank on; each at least 1.
-
-    Examples
-    --------
-    >>> tied_placements(np.array([1, 2]), 2)
-    array([[1. , 0. ],
-           [0. , 0.5],
-           [0. , 0.5]])
-    """
-    if len(sizes) and sizes.min() < 1:
-        raise ValueError(f"sizes of blocks must be at least 1; got {sizes.min()}")
-    block_of = np.repeat(np.arange(len(sizes)), sizes)
-    together = (block_of[:, None] == block_of) / np.repeat(sizes, sizes)[:, None]
-    return np.asarray(together[:, :n_ranks])

@@ -54,6 +54,7 @@ def basis_of(
     models: Container[str],
     fitted_on: Mapping[str, frozenset[int] | None],
     n_groups: int,
+    surely: Collection[str] = (),
 ) -> Basis:
     """Groups on which policies of these interventions were fixed beforehand.
 
@@ -67,9 +68,15 @@ def basis_of(
         Groups whose clicks each intervention was chosen from, its ancestors'
         included; None, or no entry, where that is not known. Groups that the
         statistics do not have were counted otherwise, and tell nothing.
+    surely
+        Those that were chosen from clicks, whatever they are called.
     """
     everybody = tuple(range(n_groups))
-    chosen = [x for x in sorted(interventions) if is_chosen_from_clicks(x, models)]
+    chosen = [
+        name
+        for name in sorted(interventions)
+        if name in surely or is_chosen_from_clicks(name, models)
+    ]
     if not chosen:
         return Basis(everybody, has_intervals=True, warning="")
     unknown = [

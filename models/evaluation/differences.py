@@ -15,12 +15,9 @@ Oosterhuis (thesis, 2020), chapter 8, sections 8.3.2 and 8.7.3; Oosterhuis & de 
 (WWW 2021).
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from models.arrays import Flags, Floats, Integers
+from models.arrays import Floats, Integers
 
 
 class DifferenceSums(NamedTuple):
@@ -60,86 +57,3 @@ class DifferenceSums(NamedTuple):
     totals: Floats
     squares: Floats
     click_squares: Floats
-
-
-def largest_sum(weights: Floats, length: int) -> float:
-    """The most that weights of clicked items of one list can add up to.
-
-    Parameters
-    ----------
-    weights : [n_items]
-        Of all items that can be shown.
-    length
-        Items that a list shows, K.
-
-    Examples
-    --------
-    >>> largest_sum(np.array([2.0, -5.0, 1.0, 3.0]), 2)
-    5.0
-    >>> largest_sum(-np.array([2.0, -5.0, 1.0, 3.0]), 2)
-    5.0
-    """
-    return float(np.sort(np.maximum(weights, 0.0))[::-1][:length].sum())
-
-
-def sum_differences(
-    clicks: Flags, groups: Integers, weights: Floats, length: int
-) -> DifferenceSums:
-    """The sums of lists of one logging policy, a row for each group that came.
-
-    Parameters
-    ----------
-    clicks : [n_lists, n_items]
-        Whether an item was clicked.
-    groups : [n_lists]
-        Group of the session of each list.
-    weights : [n_items]
-        w, the difference of both policies' weights over the propensity.
-    length
-        Items that a list shows, K.
-    """
-    came, row_of = np.unique(groups, return_inverse=True)
-    values = clicks @ weights
-
-    def summed(of_list: Floats) -> Floats:
-        return np.asarray(np.bincount(row_of, of_list, len(came)), np.float64)
-
-    return _rows_alike(came.astype(np.int64), weights, length)._replace(
-        interactions=np.bincount(row_of, minlength=len(came)).astype(np.int64),
-        clicks=summed(clicks.sum(axis=1)).astype(np.int64),
-        totals=summed(values),
-        squares=summed(values**2),
-        click_squares=summed(clicks @ weights**2),
-    )
-
-
-def _rows_alike(groups: Integers, weights: Floats, length: int) -> DifferenceSums:
-    """Rows without lists, of these weights."""
-    n_rows = len(groups)
-    none, nothing = np.zeros(n_rows, np.int64), np.zeros(n_rows)
-    return DifferenceSums(
-        groups=groups,
-        interactions=none,
-        lengths=np.full(n_rows, length, np.int64),
-        clicks=none,
-        gains=np.full(n_rows, largest_sum(weights, length)),
-        losses=np.full(n_rows, largest_sum(-weights, length)),
-        largest=np.full(n_rows, np.abs(weights).max(initial=0.0)),
-        totals=nothing,
-        squares=nothing,
-        click_squares=nothing,
-    )
-
-
-def stacked(several: Sequence[DifferenceSums]) -> tuple[DifferenceSums, Integers]:
-    """Rows of several comparisons in one record, and where those of each begin.
-
-    Returns
-    -------
-    tuple
-        The record, and `starts` [n_comparisons + 1].
-    """
-    starts = np.zeros(len(several) + 1, np.int64)
-    starts[1:] = np.cumsum([len(each.groups) for each in several])
-    joined = [np.concatenate(columns) for columns in zip(*several, strict=True)]
-    return DifferenceSums(*joined), starts

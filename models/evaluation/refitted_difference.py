@@ -32,7 +32,7 @@ class CreditedDifference(NamedTuple):
     examination : [n_ranks]
         P(looked at | rank) that it was credited by, above 0, or a multiple of it.
     slopes : [n_ranks]
-        Mean over lists of `models.interleaving.logging_policy.LoggingPolicy.slopes`.
+        Mean over lists of those of `models.interleaving.logging_policy_credit`.
     """
 
     mean: float

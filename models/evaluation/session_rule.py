@@ -308,17 +308,13 @@ def standings(sums: DifferenceSums, starts: Integers, rule: Rule) -> Standing:
     return Standing(found[:, 0], found[:, 1], found[:, 2], effective)
 
 
-def standing_over_queries(
-    sums: DifferenceSums, rule: Rule, planned_squares: float = PLANNED_SQUARES
-) -> Standing:
+def standing_over_queries(sums: DifferenceSums, rule: Rule) -> Standing:
     """How far one comparison over lists of several queries is from a decision.
 
     Parameters
     ----------
     sums
         Groups are numbered from 0.
-    planned_squares
-        Of `lower_bound_over_queries`, for the bound at any time.
 
     Returns
     -------
@@ -336,7 +332,7 @@ def standing_over_queries(
     of_classes = sums_of_classes(sums)
 
     def is_bound_by(kept: ClassSums) -> bool:
-        return lower_bound_over_queries(kept, rule.epsilon, planned_squares) > 0.0
+        return lower_bound_over_queries(kept, rule.epsilon, PLANNED_SQUARES) > 0.0
 
     n_groups = len(of_classes.totals)
     came = np.flatnonzero(of_classes.interactions.any(axis=1))

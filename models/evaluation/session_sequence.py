@@ -224,11 +224,6 @@ def mean_interval(
     return float(low), float(high)
 
 
-def effective_groups(sums: PreferenceSums) -> float:
-    """The effective number of groups of an experiment."""
-    return groups_of_equal_size(sums.impressions)
-
-
 def groups_of_equal_size(impressions: Integers) -> float:
     """How many groups of equal size would carry as much as these.
 

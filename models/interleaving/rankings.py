@@ -4,8 +4,6 @@ Documents are numbers from 0. Ranks are 1-based. Lists may differ in length; a r
 is filled up with -1.
 """
 
-from collections.abc import Hashable, Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,35 +14,6 @@ ABSENT = np.iinfo(np.int64).max
 """Rank of a document that a ranker did not return: below all that it did."""
 
 
-def as_rankings(lists: Sequence[Sequence[int]]) -> Integers:
-    """The lists of all rankers, one a row.
-
-    Parameters
-    ----------
-    lists : [n_rankers][length]
-        Documents in ranked order; a list may be empty.
-
-    Returns
-    -------
-    [n_rankers, longest]
-
-    Raises
-    ------
-    ValueError
-        Where there are fewer than two lists, or one repeats a document.
-
-    Examples
-    --------
-    >>> as_rankings([[2, 0, 1], [0]]).tolist()
-    [[2, 0, 1], [0, -1, -1]]
-    """
-    longest = max((len(each) for each in lists), default=0)
-    rankings = np.full((len(lists), longest), -1, np.int64)
-    for row, each in zip(rankings, lists, strict=True):
-        row[: len(each)] = each
-    return checked(rankings)
-
-
 def checked(rankings: npt.NDArray[np.integer]) -> Integers:
     """The same rankings, as integers in one piece.
 
@@ -53,7 +22,8 @@ def checked(rankings: npt.NDArray[np.integer]) -> Integers:
     Raises
     ------
     ValueError
-        Where they are of no use; see `as_rankings`.
+        Where there are fewer than two rankings, or one repeats a document or goes on
+        behind its end.
     """
     values = np.ascontiguousarray(rankings, np.int64)
     if values.ndim != 2 or len(values) < 2:
@@ -67,19 +37,6 @@ def checked(rankings: npt.NDArray[np.integer]) -> Integers:
             f"ranker {faulty} gave {values[faulty].tolist()}"
         )
     return values
-
-
-def numbered(lists: Sequence[Sequence[Hashable]]) -> tuple[Integers, list[Hashable]]:
-    """Rankings of named items, and the names by number, in order of first sight.
-
-    Raises
-    ------
-    ValueError
-        As `as_rankings` does.
-    """
-    numbers: dict[Hashable, int] = {}
-    rows = [[numbers.setdefault(item, len(numbers)) for item in each] for each in lists]
-    return as_rankings(rows), list(numbers)
 
 
 @compiled
@@ -220,22 +177,3 @@ def ranks_of(rankings: Integers, shown: Integers) -> Integers:
             if document >= 0 and place_of[document] >= 0:
                 ranks[ranker, place_of[document]] = i + 1
     return ranks
-
-
-def without(rankings: Integers, documents: Integers) -> Integers:
-    """The rankings of a later page: what was shown before is taken out.
-
-    Combine these for the page, and log them with it: each page is a comparison of
-    its own, of what the rankers have left.
-
-    `rankings` [n_rankers, depth]; `documents` [n_shown], those shown before.
-
-    Examples
-    --------
-    >>> without(np.array([[0, 1, 2], [2, 1, 0]]), np.array([1])).tolist()
-    [[0, 2], [2, 0]]
-    """
-    gone = set(documents.tolist())
-    return as_rankings(
-        [[d for d in row if d >= 0 and d not in gone] for row in rankings.tolist()]
-    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.interleaving.balanced import Balanced, DebiasedBalanced
 from models.interleaving.counterfactual import Counterfactual
-from models.interleaving.logging_policy import LoggingPolicy
+from models.interleaving.logging_policy_credit import LoggingPolicy
 from models.interleaving.method import Method
 from models.interleaving.optimized import Optimized
 from models.interleaving.pairwise_preference import PairwisePreference

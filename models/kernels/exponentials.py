@@ -5,9 +5,11 @@ x = k log 2 + r with whole k and |r| <= log(2) / 2; exp(r) by its power series,
 library's function, and the same bits on every machine.
 """
 
+import math
+
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Flags, Floats
 from models.kernels.compilation import compiled
 
 LOWEST = -708.0
@@ -94,3 +96,32 @@ def sum_of(values: Floats) -> float:
     for d in range(whole, values.shape[0]):
         total += values[d]
     return total
+
+
+@compiled
+def log_sum(one: float, other: float) -> float:
+    """Log of the sum of two numbers given by their logs."""
+    larger, smaller = max(one, other), min(one, other)
+    if smaller == -np.inf:
+        return larger
+    return larger + math.log1p(math.exp(smaller - larger))
+
+
+@compiled
+def rest_log(scores: Floats, is_shown: Flags) -> float:
+    """Log of the sum of exp(score) of the documents that are not shown.
+
+    Parameters
+    ----------
+    scores, is_shown : [n]
+    """
+    n = scores.shape[0]
+    lower = np.empty(n)
+    for d in range(n):
+        lower[d] = -np.inf if is_shown[d] else scores[d]
+    top = largest_of(lower)
+    if top == -np.inf:
+        return top
+    sizes = np.empty(n)
+    fill_exponentials(lower, top, sizes)
+    return top + math.log(sum_of(sizes))

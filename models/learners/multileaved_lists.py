@@ -18,6 +18,36 @@ NO_TEAM = -1
 
 
 @compiled
+def fill_shown_ranks(
+    scores: Scores, order: Integers, rows: Integers, shown_ranks: Ranks
+) -> None:
+    """Fill where every ranker has the shown documents.
+
+    Parameters
+    ----------
+    scores : [n, n_rankers]
+    order : [n]
+        Among equal scores the document with the smaller number comes first.
+    rows : [k]
+        The shown documents.
+    shown_ranks : [k, n_rankers]
+    """
+    n, n_rankers = scores.shape
+    shown_ranks[:] = 1
+    for x in range(rows.shape[0]):
+        own, mine = scores[rows[x]], shown_ranks[x]
+        place = order[rows[x]]
+        for other in range(n):
+            against = scores[other]
+            if order[other] < place:
+                for r in range(n_rankers):
+                    mine[r] += against[r] >= own[r]
+            else:
+                for r in range(n_rankers):
+                    mine[r] += against[r] > own[r]
+
+
+@compiled
 def fill_ranks(scores: Scores, order: Integers, ranks: Ranks) -> None:
     """Fill the rank of every document for every ranker.
 
@@ -27,18 +57,7 @@ def fill_ranks(scores: Scores, order: Integers, ranks: Ranks) -> None:
     order : [n]
         Among equal scores the document with the smaller number comes first.
     """
-    n, n_rankers = scores.shape
-    ranks[:] = 1
-    for d in range(n):
-        own, mine = scores[d], ranks[d]
-        for other in range(n):
-            against = scores[other]
-            if order[other] < order[d]:
-                for r in range(n_rankers):
-                    mine[r] += against[r] >= own[r]
-            else:
-                for r in range(n_rankers):
-                    mine[r] += against[r] > own[r]
+    fill_shown_ranks(scores, order, np.arange(scores.shape[0]), ranks)
 
 
 @compiled
@@ -225,36 +244,6 @@ def nth_best(column: Scores, order: Integers, is_placed: Flags, nth: int) -> int
                 best = d
         is_out[best] = True
     return best
-
-
-@compiled
-def fill_shown_ranks(
-    scores: Scores, order: Integers, rows: Integers, shown_ranks: Ranks
-) -> None:
-    """Fill where every ranker has the shown documents.
-
-    Parameters
-    ----------
-    scores : [n, n_rankers]
-    order : [n]
-        Among equal scores the document with the smaller number comes first.
-    rows : [k]
-        The shown documents.
-    shown_ranks : [k, n_rankers]
-    """
-    n, n_rankers = scores.shape
-    shown_ranks[:] = 1
-    for x in range(rows.shape[0]):
-        own, mine = scores[rows[x]], shown_ranks[x]
-        place = order[rows[x]]
-        for other in range(n):
-            against = scores[other]
-            if order[other] < place:
-                for r in range(n_rankers):
-                    mine[r] += against[r] >= own[r]
-            else:
-                for r in range(n_rankers):
-                    mine[r] += against[r] > own[r]
 
 
 @compiled

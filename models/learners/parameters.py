@@ -94,11 +94,6 @@ class ParameterLearner(Generic[Config], ABC):
         return int(self._counts[REFUSED])
 
     @property
-    def without_preference(self) -> int:
-        """Interactions that told nothing, as when none of the shown was clicked."""
-        return int(self._counts[WITHOUT_PREFERENCE])
-
-    @property
     def learning_rate(self) -> float:
         """Of the next update."""
         return float(self._optimiser.numbers[RATE])

@@ -12,8 +12,6 @@ from models.learners.parameters import FixedLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.pl_rank import PlRankConfig, PlRankLearner
 
-__all__ = ["LEARNERS", "Learner", "LearnerSettings", "fixed_ranker_of", "learner_of"]
-
 
 class LearnerSettings(Protocol):
     """What settings say about a model that learns."""

@@ -27,7 +27,11 @@ import numpy as np
 from models.arrays import Flags, Floats, Integers
 from models.click_preferences import n_compared
 from models.kernels.compilation import compiled, inlined
-from models.kernels.exponentials import fill_exponentials, largest_of, sum_of
+from models.kernels.exponentials import (
+    largest_of,
+    log_sum,
+    rest_log,
+)
 from models.learners.reversal_odds import fill_odds, fill_sums, parties_of, sums_of
 
 WIDEST = 200.0
@@ -59,39 +63,10 @@ PLAIN = Pairs(False, True)
 
 
 @compiled
-def log_sum(one: float, other: float) -> float:
-    """Log of the sum of two numbers given by their logs."""
-    larger, smaller = max(one, other), min(one, other)
-    if smaller == -np.inf:
-        return larger
-    return larger + math.log1p(math.exp(smaller - larger))
-
-
-@compiled
 def derivative_of_preference(preferred: float, other: float) -> float:
     """Slope of P(preferred before other) in the difference of their scores."""
     small = math.exp(-abs(preferred - other))
     return small / ((1.0 + small) * (1.0 + small))
-
-
-@compiled
-def rest_log(scores: Floats, is_shown: Flags) -> float:
-    """Log of the mass of the documents below the cut.
-
-    Parameters
-    ----------
-    scores, is_shown : [n]
-    """
-    n = scores.shape[0]
-    lower = np.empty(n)
-    for d in range(n):
-        lower[d] = -np.inf if is_shown[d] else scores[d]
-    top = largest_of(lower)
-    if top == -np.inf:
-        return top
-    sizes = np.empty(n)
-    fill_exponentials(lower, top, sizes)
-    return top + math.log(sum_of(sizes))
 
 
 @compiled

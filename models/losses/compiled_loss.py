@@ -10,11 +10,11 @@ import numpy as np
 
 from models.arrays import Flags, Floats
 from models.kernels.compilation import compiled
-from models.learners.pl_rank import add_list_gradient
 from models.losses.pair_kernel import PairWeights, Room, add_pair_loss
 from models.losses.placement_gradient import add_expected_worth
 from models.losses.proximal_kernel import add_proximal_cost
-from models.losses.rank_bound_kernel import RankBound, add_bound_loss
+from models.losses.rank_bound_kernel import ARP, RankBound, add_bound_loss
+from models.plackett_luce.list_gradient import add_list_gradient
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 
 PAIRS, RANK_BOUND, EXPECTED_WORTH, PROXIMAL = range(4)
@@ -54,6 +54,18 @@ class CompiledLoss(NamedTuple):
     ratio: float = 1.0
 
 
+def is_convex(loss: CompiledLoss) -> bool:
+    """Whether it is convex in scores as ranks are held: curvatures are at least 0.
+
+    A hinge has no curvature that says how far to go, and what rises ever less with the
+    rank of an item, as DCG does, may be curved either way.
+    """
+    bound = loss.bound
+    return loss.family == PAIRS or (
+        loss.family == RANK_BOUND and bound.metric == ARP and bound.is_logistic
+    )
+
+
 @compiled
 def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
     loss: CompiledLoss,
@@ -62,10 +74,11 @@ def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
     is_kept: Flags,
     room: Room,
     slopes: Floats,
+    curvatures: Floats,
     rng: np.random.Generator,
     parents: Floats,
 ) -> float:
-    """Add the slopes of a query's loss by its scores; gives the loss.
+    """Add slopes and curvatures of a query's loss by its scores; gives the loss.
 
     Parameters
     ----------
@@ -73,6 +86,9 @@ def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
         Scores are finite, and values where they are kept.
     room
         Of at least as many items.
+    curvatures : [n_items] or [0]
+        Second derivatives; none where they are not asked for, and only of a loss that
+        `is_convex`.
     rng
         Lists are drawn from it where `loss` draws any.
     parents : [n_items] or [0]
@@ -80,11 +96,11 @@ def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
     """
     if loss.family == PAIRS:
         return add_pair_loss(
-            scores, values, is_kept, loss.cutoff, loss.pairs, room, slopes
+            scores, values, is_kept, loss.cutoff, loss.pairs, room, slopes, curvatures
         )
     if loss.family == RANK_BOUND:
         return add_bound_loss(
-            scores, values, is_kept, loss.cutoff, loss.bound, room, slopes
+            scores, values, is_kept, loss.cutoff, loss.bound, room, slopes, curvatures
         )
     n = scores.shape[0]
     is_told = False

@@ -17,11 +17,6 @@ def exponential_gains(n_labels: int) -> Floats:
     return np.asarray(2.0 ** np.arange(n_labels) - 1.0)
 
 
-def linear_gains(n_labels: int) -> Floats:
-    """From 0 of the lowest to 1 of the highest label, [n_labels], at least two."""
-    return np.linspace(0.0, 1.0, n_labels)
-
-
 def binary_gains(n_labels: int, threshold: int) -> Floats:
     """1 of labels from the threshold on, 0 of those below, [n_labels].
 

@@ -11,8 +11,9 @@ from models.losses.compiled_loss import (
     EXPECTED_WORTH,
     CompiledLoss,
     add_query_loss,
+    is_convex,
 )
-from models.losses.pair_kernel import PairWeights, Room, rooms
+from models.losses.pair_kernel import PairWeights, room_for
 from models.losses.rank_bound_kernel import ARP, RankBound
 
 NO_PAIRS = PairWeights(np.zeros(1), np.zeros(1))
@@ -20,6 +21,9 @@ NO_BOUND = RankBound(ARP, False, False)
 NO_WORTHS = np.zeros(1)
 NO_PARENTS = np.zeros(0)
 """Of losses that compare with no other policy, or with that of the scores."""
+
+NO_CURVATURES = np.zeros(0)
+"""In the place of those that nobody asks for."""
 
 NEVER_DRAWN = np.random.Generator(np.random.PCG64(0))
 """Kernels take a generator also where they draw nothing from it."""
@@ -34,10 +38,14 @@ class LossValue(NamedTuple):
         Less is better.
     gradient : [n_items]
         Its derivatives by the scores, at fixed ranks where the loss holds them.
+    curvature : [n_items] or [0]
+        Its second derivatives by each score, at the same ranks, at least 0; none of
+        losses of which they may be below 0, or are 0 wherever there are any.
     """
 
     value: float
     gradient: Floats
+    curvature: Floats
 
 
 def loss_value(
@@ -84,13 +92,14 @@ def loss_value(
             "no generator: pass rng"
         )
     slopes = np.zeros(n)
+    curvatures = np.zeros(n) if is_convex(loss) else NO_CURVATURES
     if not n:
-        return LossValue(0.0, slopes)
+        return LossValue(0.0, slopes, curvatures)
     value = add_query_loss(
-        loss, scored, values, is_kept, Room(*rooms(n)), slopes, rng or NEVER_DRAWN,
-        before,
+        loss, scored, values, is_kept, room_for(n), slopes, curvatures,
+        rng or NEVER_DRAWN, before,
     )  # fmt: skip
-    return LossValue(float(value), slopes)
+    return LossValue(float(value), slopes, curvatures)
 
 
 def checked_cutoff(cutoff: int) -> int:

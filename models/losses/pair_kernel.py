@@ -1,4 +1,4 @@
-"""Losses over pairs of a query's items, and their slopes by score, compiled.
+"""Losses over pairs of a query's items, slopes and curvatures by score, compiled.
 
     loss = sum over pairs with G_n > G_m, and n <= k or m <= k, of
            -w_nm (G_n - G_m) log2 sigma(s_n - s_m)
@@ -7,6 +7,13 @@
 n and m are the ranks that the scores give; as scores change, so do they, but the loss
 of a step takes them as they are. G are estimated values: they may be negative, as only
 differences count. An item whose value is not known keeps its rank, and is in no pair.
+
+With ranks held a loss is convex in scores. The curvature of a score is the second
+derivative of the loss by it: of a pair w (G_n - G_m) log2 sigma(s_n - s_m)
+
+    |w (G_n - G_m)| sigma(s_n - s_m) sigma(s_m - s_n) / ln 2
+
+for each of the two, which is at least 0.
 
 Equal scores rank by row. Slopes take no exponential of the system, so that they have
 the same bits on all machines; the loss itself takes the system's logarithms.
@@ -23,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Flags, Floats, Integers
-from models.kernels.compilation import compiled
+from models.kernels.compilation import compiled, inlined
 from models.kernels.exponentials import fill_exponentials
 
 LEAST_ODDS, LEAST_BASE = 1e-290, 1e-140
@@ -62,7 +69,7 @@ class Room(NamedTuple):
     ----------
     order, ranks : [n]
         Rows by rank; ranks of kept items, from 0.
-    scores, values, odds, slopes : [n]
+    scores, values, odds, slopes, curvatures : [n]
         Of kept items by rank, and exponentials of their scores.
     """
 
@@ -72,14 +79,13 @@ class Room(NamedTuple):
     values: Floats
     odds: Floats
     slopes: Floats
+    curvatures: Floats
 
 
-def rooms(n_items: int) -> tuple[Integers, Integers, Floats, Floats, Floats, Floats]:
-    """Memory for queries of at most so many items, as `Room` takes it."""
-    return (
-        np.empty(n_items, np.int64), np.empty(n_items, np.int64), np.empty(n_items),
-        np.empty(n_items), np.empty(n_items), np.empty(n_items),
-    )  # fmt: skip
+def room_for(n_items: int) -> Room:
+    """Memory for queries of at most so many items."""
+    order, ranks = np.empty((2, n_items), np.int64)
+    return Room(order, ranks, *np.empty((5, n_items)))
 
 
 @compiled
@@ -112,13 +118,16 @@ def add_pair_loss(  # noqa: PLR0913  a kernel takes plain arrays
     weights: PairWeights,
     room: Room,
     slopes: Floats,
+    curvatures: Floats,
 ) -> float:
-    """Add the slopes of a query's loss; gives the loss, at least 0.
+    """Add slopes and curvatures of a query's loss; gives the loss, at least 0.
 
     Parameters
     ----------
     scores, values, is_kept, slopes : [n_items]
         Scores are finite, and values where they are kept.
+    curvatures : [n_items] or [0]
+        None where they are not asked for.
     cutoff
         k: one of a pair is among so many ranks.
     """
@@ -138,18 +147,25 @@ def add_pair_loss(  # noqa: PLR0913  a kernel takes plain arrays
         return 0.0
     fill_exponentials(room.scores[:n_kept], room.scores[0], room.odds)
     room.slopes[:n_kept] = 0.0
-    loss = _pairs(n_kept, n_top, weights, room)
+    room.curvatures[:n_kept] = 0.0
+    is_curved = curvatures.shape[0] > 0
+    loss = _pairs(n_kept, n_top, weights, room, is_curved)
     for i in range(n_kept):
-        slopes[room.order[room.ranks[i]]] += room.slopes[i] / LOG_2
+        row = room.order[room.ranks[i]]
+        slopes[row] += room.slopes[i] / LOG_2
+        if is_curved:
+            curvatures[row] += room.curvatures[i] / LOG_2
     return loss / LOG_2
 
 
 @compiled
-def _pairs(n_kept: int, n_top: int, weights: PairWeights, room: Room) -> float:
-    """Slopes and loss of all pairs, in units of natural logarithms."""
+def _pairs(
+    n_kept: int, n_top: int, weights: PairWeights, room: Room, is_curved: bool
+) -> float:
+    """Slopes, curvatures and loss of all pairs, in units of natural logarithms."""
     loss = 0.0
     ranks, scores, values = room.ranks, room.scores, room.values
-    odds, slopes = room.odds, room.slopes
+    odds, slopes, curvatures = room.odds, room.slopes, room.curvatures
     gaps, falling = weights.gaps, weights.ranks
     is_ranked = falling.shape[0] > 0
     for i in range(n_top):
@@ -163,21 +179,34 @@ def _pairs(n_kept: int, n_top: int, weights: PairWeights, room: Room) -> float:
             weight = counts * (values[i] - values[j])
             if weight == 0.0:
                 continue
-            gap = scores[i] - scores[j]
-            if weight < 0.0:
-                gap = -gap
-            if odds[j] > LEAST_ODDS:
-                wrong, right = odds[j], odds[i]
-                if weight < 0.0:
-                    wrong, right = right, wrong
-                share = wrong / (odds[i] + odds[j])
-                surprise = math.log1p(wrong / right)
+            if weight > 0.0:
+                share, other, surprise = _odds_of(i, j, scores, odds)
             else:
-                # Further apart than any number tells from certain.
-                share = 1.0 if gap < 0.0 else 0.0
-                surprise = max(-gap, 0.0)
+                share, other, surprise = _odds_of(j, i, scores, odds)
             loss += abs(weight) * surprise
             total -= weight * share
             slopes[j] += weight * share
+            if is_curved:
+                curvature = abs(weight) * share * other
+                curvatures[i] += curvature
+                curvatures[j] += curvature
         slopes[i] += total
     return loss
+
+
+@inlined
+def _odds_of(
+    better: int, worse: int, scores: Floats, odds: Floats
+) -> tuple[float, float, float]:
+    """P(wrong order) of a pair, P(right order), and -log of the latter.
+
+    `scores` and `odds` [n_kept] are by rank.
+    """
+    wrong, right = odds[worse], odds[better]
+    if min(wrong, right) > LEAST_ODDS:
+        both = wrong + right
+        return wrong / both, right / both, math.log1p(wrong / right)
+    # Further apart than any number tells from certain.
+    gap = scores[better] - scores[worse]
+    share = 1.0 if gap < 0.0 else 0.0
+    return share, 1.0 - share, max(-gap, 0.0)

@@ -81,13 +81,17 @@ def add_bound_loss(  # noqa: PLR0913  a kernel takes plain arrays
     bound: RankBound,
     room: Room,
     slopes: Floats,
+    curvatures: Floats,
 ) -> float:
-    """Add the slopes of a query's loss; gives the loss.
+    """Add slopes and curvatures of a query's loss; gives the loss.
 
     Parameters
     ----------
     scores, values, is_kept, slopes : [n_items]
         Scores are finite, and values where they are kept.
+    curvatures : [n_items] or [0]
+        Of ARP by the logistic function alone, whose cost rises evenly with ranks; none
+        where they are not asked for.
     cutoff
         k of a metric of the first ranks.
     """
@@ -108,6 +112,8 @@ def add_bound_loss(  # noqa: PLR0913  a kernel takes plain arrays
             # Beyond the cutoff the metric is 0, which the bound must not fall below.
             loss -= value * cost_of_rank(bound.metric, float(cutoff), cutoff)[0]
         _add_slopes(row, value * rise, is_kept, room, slopes)
+        if curvatures.shape[0] > 0:
+            _add_curvatures(row, abs(value) * rise, is_kept, room, curvatures)
     return loss
 
 
@@ -159,6 +165,22 @@ def _add_slopes(
         if is_kept[other] and other != row:
             slopes[other] += share * room.slopes[other]
             slopes[row] -= share * room.slopes[other]
+
+
+@compiled
+def _add_curvatures(
+    row: int, share: float, is_kept: Flags, room: Room, curvatures: Floats
+) -> None:
+    """Add those of the bound of one row's rank; `is_kept`, `curvatures` [n_items].
+
+    `odds` of the room are exp(-|difference|) of scores.
+    """
+    for other in range(curvatures.shape[0]):
+        if is_kept[other] and other != row:
+            odds = room.odds[other]
+            curvature = share * odds / ((1.0 + odds) * (1.0 + odds) * LOG_2)
+            curvatures[other] += curvature
+            curvatures[row] += curvature
 
 
 @compiled

@@ -25,7 +25,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from models.arrays import Floats
 
@@ -75,20 +74,20 @@ ROUNDER = 6755399441055744.0
 """1.5 * 2^52: added to a number, its last bits are that number, rounded."""
 
 
-def placement_probabilities(scores: npt.ArrayLike, cutoff: int) -> Floats:
-    """P(document at rank) for one list.
+def placement_batch(scores: Floats, cutoff: int) -> Floats:
+    """P(document at rank) for lists of one length.
 
     Parameters
     ----------
-    scores : [n_documents]
+    scores : [n_lists, n_documents]
         Finite; only differences matter.
     cutoff
         Ranks 1..cutoff are computed, at most as many as there are documents.
 
     Returns
     -------
-    [n_documents, cutoff]
-        Columns sum to 1; absolute error below 1e-9.
+    [n_lists, n_documents, cutoff]
+        Columns of a list sum to 1; absolute error below 1e-9.
 
     Raises
     ------
@@ -97,31 +96,9 @@ def placement_probabilities(scores: npt.ArrayLike, cutoff: int) -> Floats:
 
     Examples
     --------
-    >>> placement_probabilities([0.0, 0.0], 2).round(6)
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
-    result: Floats = placement_batch(np.asarray(scores, np.float64)[None, :], cutoff)[0]
-    return result
-
-
-def placement_batch(scores: Floats, cutoff: int) -> Floats:
-    """P(document at rank) for lists of one length.
-
-    Parameters
-    ----------
-    scores : [n_lists, n_documents]
-    cutoff
-        In 1..n_documents.
-
-    Returns
-    -------
-    [n_lists, n_documents, cutoff]
-
-    Raises
-    ------
-    ValueError
-        As `placement_probabilities`.
+    >>> placement_batch(np.zeros((1, 2)), 2).round(6)
+    array([[[0.5, 0.5],
+            [0.5, 0.5]]])
     """
     values = checked_scores(scores, cutoff)
     placements = np.zeros((*values.shape, cutoff))

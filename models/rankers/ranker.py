@@ -1,17 +1,43 @@
-"""What every ranker is: sizes of layers over one flat vector of parameters."""
+"""What every ranker is: a score of an item, over one flat vector of parameters."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, Singles
 from models.rankers import layers
+from models.rankers.item_scores import fill_scores
 
 ACTIVATIONS = {"sigmoid": layers.SIGMOID, "tanh": layers.TANH, "relu": layers.RELU}
 
 
-class Ranker(Protocol):
+class Scorer(Protocol):
+    """A scoring function; what ranks need not say how to change it."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of the flat vector."""
+
+    @property
+    def proportional(self) -> slice:
+        """Where parameters lie that scores are proportional to."""
+
+    def item_scores(self, parameters: Floats, features: Singles) -> Floats:
+        """Scores of items as trainings see them, the same bits on every run.
+
+        Parameters
+        ----------
+        parameters : [n_parameters]
+        features : [n_items, n_features]
+
+        Returns
+        -------
+        [n_items]
+        """
+
+
+class Ranker(Scorer, Protocol):
     """A differentiable scoring function."""
 
     @property
@@ -21,10 +47,6 @@ class Ranker(Protocol):
     @property
     def shape(self) -> layers.Shape:
         """The same, and the activation, as kernels take it."""
-
-    @property
-    def n_parameters(self) -> int:
-        """Length of the flat vector."""
 
     def initial_parameters(self, *, rng: np.random.Generator) -> Floats:
         """Where learning begins."""
@@ -105,6 +127,24 @@ class LayeredRanker:
     def n_parameters(self) -> int:
         """Length of the flat vector."""
         return layers.n_parameters_of(self.sizes)
+
+    @property
+    def proportional(self) -> slice:
+        """The weights of the last layer: of a linear ranker all.
+
+        Examples
+        --------
+        >>> LayeredRanker(3, (2,)).proportional
+        slice(-2, None, None)
+        """
+        return slice(-self.sizes[-2], None)
+
+    def item_scores(self, parameters: Floats, features: Singles) -> Floats:
+        """Scores of items, as in `Scorer.item_scores`."""
+        scores = np.empty(len(features))
+        activations = np.empty((len(features), sum(self.hidden)))
+        fill_scores(features, parameters, self.shape, scores, activations)
+        return scores
 
     def score(self, parameters: Floats, features: Floats) -> Floats:
         """Scores of documents, as in `Ranker.score`."""

@@ -47,6 +47,7 @@ def bounded_step(
     largest_loss: float = np.inf,
     *,
     on_look: Callable[[], object] = lambda: None,
+    n_halvings: int = N_HALVINGS,
 ) -> BoundedStep:
     """The trained weights, or weights between where they could lose too much.
 
@@ -60,6 +61,8 @@ def bounded_step(
         The bound, above 0; see `models.training.largest_loss.Fall`.
     on_look
         Is called before all queries are looked at once more; what it raises ends it.
+    n_halvings
+        With 0 nothing between is looked at.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def bounded_step(
         return BoundedStep(trained, 1.0, fall)
     low, high = 0.0, 1.0
     best = BoundedStep(parent, low, Fall(0.0, 1.0))
-    for _ in range(N_HALVINGS):
+    for _ in range(n_halvings):
         on_look()
         step = (low + high) / 2.0
         weights = between(parent, trained, step)

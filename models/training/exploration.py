@@ -15,15 +15,9 @@ import numpy as np
 
 from models.arrays import Floats
 from models.plackett_luce.placement import placement_batch
-from models.rankers.layers import Shape
-from models.rankers.ranker import Ranker
+from models.rankers.ranker import Scorer
 from models.training.query_chunk import ChunkSource
-from models.training.ranker_scores import (
-    last_layer,
-    linear_unless,
-    mean_deviation,
-    scores_of,
-)
+from models.training.ranker_scores import linear_unless, mean_deviation
 
 Placements = Callable[[Floats, int], Floats]
 """As `models.plackett_luce.placement.placement_batch`, of which there are faster ones
@@ -71,7 +65,7 @@ def explored(  # noqa: PLR0913  all that a policy depends on
     floor: float,
     cutoff: int,
     placements: Placements = placement_batch,
-    ranker: Ranker | None = None,
+    ranker: Scorer | None = None,
 ) -> Exploration:
     """Bring weights to a temperature, a higher one where exposure is below the floor.
 
@@ -107,11 +101,11 @@ def explored(  # noqa: PLR0913  all that a policy depends on
     sampled = _Sample(chunks)
     _check_floor(floor, sampled, cutoff)
     ranker = linear_unless(ranker, len(weights))
-    shape, scale = ranker.shape, mean_deviation(weights, chunks, ranker)
+    scale = mean_deviation(weights, chunks, ranker)
     for doubling in range(MOST_DOUBLINGS + 1 if scale else 1):
         used = temperature * 2.0**doubling
-        served = _served(weights, scale * used if scale else 1.0, shape)
-        least = _least_exposure(served, sampled, shape, cutoff, placements)
+        served = _served(weights, scale * used if scale else 1.0, ranker)
+        least = _least_exposure(served, sampled, ranker, cutoff, placements)
         if least >= floor:
             return Exploration(served, scale, used, least)
     raise ExplorationRefused(
@@ -126,7 +120,7 @@ def least_exposure(
     *,
     cutoff: int,
     placements: Placements = placement_batch,
-    ranker: Ranker | None = None,
+    ranker: Scorer | None = None,
 ) -> float:
     """That of a policy as it is served; see `Exploration`.
 
@@ -143,8 +137,8 @@ def least_exposure(
     """
     sampled = _Sample(chunks)
     _check_floor(0.0, sampled, cutoff)
-    shape = linear_unless(ranker, len(weights)).shape
-    return _least_exposure(weights, sampled, shape, cutoff, placements)
+    ranker = linear_unless(ranker, len(weights))
+    return _least_exposure(weights, sampled, ranker, cutoff, placements)
 
 
 def _check_floor(floor: float, sampled: "_Sample", cutoff: int) -> None:
@@ -165,11 +159,11 @@ def _check_floor(floor: float, sampled: "_Sample", cutoff: int) -> None:
         )
 
 
-def _served(weights: Floats, divisor: float, shape: Shape) -> Floats:
+def _served(weights: Floats, divisor: float, ranker: Scorer) -> Floats:
     """What is left of weights once they are float32 numbers."""
     with np.errstate(over="ignore", invalid="ignore"):
         divided = np.array(weights, np.float64)
-        divided[last_layer(shape)] /= divisor
+        divided[ranker.proportional] /= divisor
         served = divided.astype(np.float32).astype(np.float64)
     if not np.isfinite(served).all():
         raise ExplorationRefused(
@@ -211,20 +205,24 @@ class _Sample:
                 self.weights += chunks[number].weights[found].tolist()
                 self.sizes += items[found].tolist()
 
-    def scores(self, weights: Floats, shape: Shape) -> Iterator[Floats]:
+    def scores(self, weights: Floats, ranker: Scorer) -> Iterator[Floats]:
         """Scores of each query's items, [n_items]; `weights` [n_parameters]."""
         for number, found in self._places:
             chunk = self._chunks[number]
             for i in found:
                 span = slice(chunk.offsets[i], chunk.offsets[i + 1])
-                yield scores_of(chunk.features[span], weights, shape)
+                yield ranker.item_scores(weights, chunk.features[span])
 
 
 def _least_exposure(
-    weights: Floats, sampled: _Sample, shape: Shape, cutoff: int, placements: Placements
+    weights: Floats,
+    sampled: _Sample,
+    ranker: Scorer,
+    cutoff: int,
+    placements: Placements,
 ) -> float:
     least = 0.0
-    found = sampled.scores(weights, shape)
+    found = sampled.scores(weights, ranker)
     for share, scores in zip(sampled.weights, found, strict=True):
         placed = placements(scores[None, :], min(cutoff, len(scores)))[0]
         least += share * float(placed.sum(axis=1).min())

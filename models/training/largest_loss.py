@@ -27,10 +27,10 @@ import numpy as np
 
 from models.arrays import Floats
 from models.plackett_luce.placement import placement_batch
-from models.rankers.ranker import Ranker
+from models.rankers.ranker import Scorer
 from models.training.exploration import Placements
 from models.training.query_chunk import ChunkSource, QueryChunk
-from models.training.ranker_scores import linear_unless, scores_of, spans
+from models.training.ranker_scores import linear_unless, spans
 
 LEAST_WEIGHT = 1e-9
 """A weight below this is none: placements are exact to it."""
@@ -105,10 +105,10 @@ class Falls:
         by_rank: Floats,
         *,
         placements: Placements = placement_batch,
-        ranker: Ranker | None = None,
+        ranker: Scorer | None = None,
     ) -> None:
         self._chunks, self._by_rank, self._placements = chunks, by_rank, placements
-        self._shape = linear_unless(ranker, len(parent)).shape
+        self._ranker = linear_unless(ranker, len(parent))
         self._parents: list[list[Floats]] = []
         self._total = 0.0
         for number in range(len(chunks)):
@@ -140,7 +140,7 @@ class Falls:
     def _weights(self, parameters: Floats, chunk: QueryChunk) -> list[Floats]:
         """Of each query's items, [n_items], in a chunk."""
         found = list[Floats]()
-        scores = scores_of(chunk.features, parameters, self._shape)
+        scores = self._ranker.item_scores(parameters, chunk.features)
         for begin, end in spans(chunk):
             n = min(len(self._by_rank), end - begin)
             if not n:

@@ -25,9 +25,11 @@ from models.losses.proximal import RATIO
 from models.losses.registry import PARENT, compiled_loss, loss_of
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.rankers.ranker import Ranker
+from models.rankers.registry import LinearRanker
 from models.training import training_kernel as kernel
+from models.training.early_stopping import EarlyStopping
 from models.training.query_chunk import ChunkSource, QueryChunk
-from models.training.ranker_scores import last_layer, linear_unless, mean_deviation
+from models.training.ranker_scores import mean_deviation
 
 OPTIMISER = "adam"
 
@@ -152,10 +154,12 @@ def train_ranker(  # noqa: PLR0913  all that a training depends on
     plan: TrainingPlan,
     *,
     worths: Floats | None = None,
-    keeps_scale: bool = False,
     on_epoch: Callable[[Epoch], object] | None = None,
 ) -> Trained:
     """Train a ranker from where it starts.
+
+    Training begins with scores whose standard deviation is 1, so that how far the start
+    explores does not count.
 
     Parameters
     ----------
@@ -167,9 +171,6 @@ def train_ranker(  # noqa: PLR0913  all that a training depends on
         Of a rank, for each unit of an item's value: what held-out queries judge by,
         and `EXPECTED` losses climb, of the latter the first `plan.cutoff` ranks. Those
         of DCG within the cutoff if not given.
-    keeps_scale
-        Whether training begins with scores as they are; else their standard deviation
-        is made 1, so that how far the start explores does not count.
     on_epoch
         Is told of each epoch when it has ended; what it raises ends the training.
 
@@ -184,21 +185,19 @@ def train_ranker(  # noqa: PLR0913  all that a training depends on
     """
     worths = discounts(plan.cutoff) if worths is None else worths
     run = _Training(ranker, start, training, held_out, plan, worths)
-    if not keeps_scale:
-        run.stretch()
-    best, mark, since = run.begin(), run.epochs[0].held_out_dcg, 0
+    run.stretch()
+    begun = run.begin()
+    stopping = EarlyStopping(
+        begun.held_out_dcg, patience=plan.patience, least_gain=plan.least_gain
+    )
     best_weights = np.array(start, np.float64)
-    _tell(on_epoch, best)
-    while len(run.epochs) <= plan.epochs and since < plan.patience:
+    _tell(on_epoch, begun)
+    while len(run.epochs) <= plan.epochs and not stopping.is_over:
         epoch = run.next()
         _tell(on_epoch, epoch)
-        if epoch.held_out_dcg > best.held_out_dcg:
-            best, best_weights = epoch, run.parameters.copy()
-        if epoch.held_out_dcg - mark > plan.least_gain * abs(mark):
-            mark, since = epoch.held_out_dcg, 0
-        else:
-            since += 1
-    return Trained(best_weights, best.number, run.epochs)
+        if stopping.take(epoch.held_out_dcg):
+            best_weights = run.parameters.copy()
+    return Trained(best_weights, stopping.best_number, run.epochs)
 
 
 def mean_worth(
@@ -219,7 +218,7 @@ def mean_worth(
     ranker
         A linear one if not given.
     """
-    shape = linear_unless(ranker, len(parameters)).shape
+    shape = (ranker or LinearRanker(len(parameters))).shape
     total = 0.0
     for chunk in _each(chunks):
         room = kernel.buffers(_longest(chunk), shape, 0)
@@ -279,7 +278,7 @@ class _Training:
     def stretch(self) -> None:
         """Bring scores to a standard deviation of 1, where they differ at all."""
         deviation = mean_deviation(self.parameters, self._training, self._ranker)
-        self.parameters[last_layer(self._shape)] /= deviation or 1.0
+        self.parameters[self._ranker.proportional] /= deviation or 1.0
 
     def begin(self) -> Epoch:
         """The start as an epoch."""

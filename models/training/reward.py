@@ -19,10 +19,10 @@ from typing import NamedTuple
 from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.plackett_luce.placement import placement_batch
-from models.rankers.ranker import Ranker
+from models.rankers.ranker import Scorer
 from models.training.exploration import Placements
 from models.training.query_chunk import ChunkSource
-from models.training.ranker_scores import linear_unless, scores_of, spans
+from models.training.ranker_scores import linear_unless, spans
 
 
 class Reward(NamedTuple):
@@ -53,7 +53,7 @@ def estimated_reward(  # noqa: PLR0913  all that an estimate depends on
     cutoff: int,
     most_unsupported: float,
     placements: Placements = placement_batch,
-    ranker: Ranker | None = None,
+    ranker: Scorer | None = None,
 ) -> Reward:
     """Estimated clicks per list of the Plackett-Luce policy of a ranker.
 
@@ -75,13 +75,13 @@ def estimated_reward(  # noqa: PLR0913  all that an estimate depends on
     ranker
         A linear one if not given.
     """
-    shape = linear_unless(ranker, len(weights)).shape
+    ranker = linear_unless(ranker, len(weights))
     clicks = looked = unknown = total = 0.0
     n_ranks = min(cutoff, curve.n_ranks)
     for number in range(len(chunks)):
         chunk = chunks[number]
         shares = chunk.weights.tolist()
-        scores = scores_of(chunk.features, weights, shape)
+        scores = ranker.item_scores(weights, chunk.features)
         for share, (begin, end) in zip(shares, spans(chunk), strict=True):
             shown = min(n_ranks, end - begin)
             total += share

@@ -11,11 +11,12 @@ import numpy as np
 from models.arrays import Floats, Integers, Singles
 from models.kernels.compilation import compiled
 from models.losses.compiled_loss import CompiledLoss, add_query_loss
-from models.losses.pair_kernel import Room, rooms
+from models.losses.pair_kernel import Room, room_for
 from models.losses.placement_gradient import fill_weights
 from models.losses.ranking_worth import ranking_worth
 from models.optimisers.kernel import Optimiser, step
-from models.rankers.layers import Shape, add_gradient, score_rows
+from models.rankers.item_scores import fill_scores
+from models.rankers.layers import Shape, add_gradient
 from models.training.query_chunk import QueryChunk
 
 
@@ -43,7 +44,7 @@ class Buffers(NamedTuple):
 def buffers(n_items: int, shape: Shape, n_parameters: int) -> Buffers:
     """Memory for queries of at most so many items."""
     return Buffers(
-        Room(*rooms(n_items)), np.empty(n_items), np.empty(n_items),
+        room_for(n_items), np.empty(n_items), np.empty(n_items),
         np.empty((n_items, int(shape.sizes[1:-1].sum()))), np.empty(n_parameters),
     )  # fmt: skip
 
@@ -61,46 +62,6 @@ class Steps(NamedTuple):
 
     batch: int
     n_queries: int
-
-
-@compiled
-def fill_scores(
-    features: Singles,
-    parameters: Floats,
-    shape: Shape,
-    scores: Floats,
-    activations: Floats,
-) -> None:
-    """Fill `scores` [n] by `features` [n, n_features] and parameters [n_parameters].
-
-    `activations` [at least n, n_hidden_units] are filled too.
-    """
-    if shape.sizes.shape[0] == 2:
-        _fill_products(features, parameters, scores)
-    else:
-        score_rows(parameters, shape, features, scores, activations)
-
-
-@compiled
-def _fill_products(features: Singles, weights: Floats, scores: Floats) -> None:
-    """The same of a linear ranker: eight sums side by side, added at the end."""
-    n_features = weights.shape[0]
-    whole = n_features - n_features % 8
-    for row in range(features.shape[0]):
-        numbers = features[row]
-        a = b = c = d = e = f = g = h = 0.0
-        for i in range(0, whole, 8):
-            a += numbers[i] * weights[i]
-            b += numbers[i + 1] * weights[i + 1]
-            c += numbers[i + 2] * weights[i + 2]
-            d += numbers[i + 3] * weights[i + 3]
-            e += numbers[i + 4] * weights[i + 4]
-            f += numbers[i + 5] * weights[i + 5]
-            g += numbers[i + 6] * weights[i + 6]
-            h += numbers[i + 7] * weights[i + 7]
-        for i in range(whole, n_features):
-            a += numbers[i] * weights[i]
-        scores[row] = ((a + e) + (c + g)) + ((b + f) + (d + h))
 
 
 @compiled
@@ -165,7 +126,7 @@ def _slopes(  # noqa: PLR0913  a kernel takes plain arrays
     slopes[:] = 0.0
     return add_query_loss(
         loss, scores, chunk.values[begin:end], chunk.is_kept[begin:end],
-        buffers.room, slopes, rng, parents[begin:end],
+        buffers.room, slopes, slopes[:0], rng, parents[begin:end],
     )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binom, chi2
 
-from rankstream.wire.canaries import is_in_canary
 from rankstream.wire.events import QueryEvent
+from rankstream.wire.models.canaries import is_in_canary
 from streams.ingest.identifiers import unit_of
 from tests.session.cases import n_cases
 

@@ -13,14 +13,14 @@ import pytest
 from models.bias.registry import ESTIMATORS
 from models.estimators.splits import LEAST_TO_SPLIT, Shares
 from rankstream.settings import ModelSettings, Settings
-from rankstream.wire.curves import CurveRecord, published
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
-from rankstream.wire.training import encode_record
+from rankstream.wire.models.curves import CurveRecord, published
+from rankstream.wire.models.training import encode_record
 from streams.estimation.curve_replicates import published_replicates, replicated_curve
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
-from streams.training.curve_snapshot import CurveOutcome, fit_curve
-from streams.training.estimated_curve import (
+from streams.training.curves.curve_snapshot import CurveOutcome, fit_curve
+from streams.training.curves.estimated_curve import (
     CHOSEN,
     FIXED,
     NO_INTERVAL,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.arrays import Flags, Floats, Integers
-from models.interleaving.logging_policy import LoggingPolicy
+from models.interleaving.logging_policy_credit import LoggingPolicy
 from models.interleaving.method import NO_ONE, Shown
 from models.logging_policy.compared_query import ComparedQuery, compared_query
 from streams.native.placing import placements_of_scores

@@ -8,8 +8,8 @@ from models.losses.compiled_loss import EXACT_ITEMS
 from models.losses.discounts import discounts
 from models.losses.placement_gradient import add_expected_worth
 from models.losses.policy_gradient import policy_gradient
-from models.plackett_luce.placement import placement_probabilities
 from tests.laws.losses_by_definition import expected_worth
+from tests.placed_list import placement_probabilities
 
 Floats = npt.NDArray[np.float64]
 

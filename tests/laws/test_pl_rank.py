@@ -10,10 +10,9 @@ from models.learners.learner import TrainingExample
 from models.learners.pl_rank import (
     PlRankConfig,
     PlRankLearner,
-    add_list_gradient,
     rank_weights,
-    score_gradient,
 )
+from models.plackett_luce.list_gradient import add_list_gradient, score_gradient
 
 Floats = npt.NDArray[np.float64]
 
@@ -158,7 +157,7 @@ def test_a_list_of_the_only_candidate_tells_nothing() -> None:
     alone = TrainingExample(np.zeros(1), np.arange(1), clicks[:1], one, candidates=one)
 
     assert not learner.learn(alone)
-    assert (learner.updates, learner.without_preference) == (1, 1)
+    assert (learner.updates, learner.state()["without_preference"]) == (1, 1)
     assert learner.learning_rate == rate
     assert learner.parameters().tobytes() == before.tobytes()
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from models.plackett_luce import placement
-from models.plackett_luce.placement import placement_batch, placement_probabilities
+from models.plackett_luce.placement import placement_batch
+from tests.placed_list import placement_probabilities
 
 
 def enumerated(scores: np.ndarray, cutoff: int) -> np.ndarray:

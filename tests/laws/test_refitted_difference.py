@@ -10,7 +10,7 @@ from models.evaluation.refitted_difference import (
     CreditedDifference,
     refitted_difference,
 )
-from models.interleaving.logging_policy import LoggingPolicy
+from models.interleaving.logging_policy_credit import LoggingPolicy
 from models.interleaving.method import NO_ONE, Shown
 
 RANKINGS = np.array([[0, 1, 2, 3], [2, 3, 0, 1]])

@@ -7,13 +7,15 @@ import numpy.typing as npt
 import pytest
 
 from models.learners.coltr import placement_logs
-from models.learners.pl_rank import add_list_gradient, rank_weights, score_gradient
+from models.learners.pl_rank import rank_weights
 from models.learners.reversed_pairs import PLAIN, Pairs, logged_pair_coefficients
+from models.plackett_luce.list_gradient import add_list_gradient, score_gradient
 from models.plackett_luce.list_sampler import BLOCK, sample_list
-from models.plackett_luce.placement import placement_batch, placement_probabilities
+from models.plackett_luce.placement import placement_batch
 from rankstream.lab.closed_loops.linear_pdgd_loop import list_coefficients
 from rankstream.ranking.scoring import draw_list
 from streams.recount.placement import placements
+from tests.placed_list import placement_probabilities
 
 Floats = npt.NDArray[np.float64]
 

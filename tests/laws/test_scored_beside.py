@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from models.interleaving.method import Shown
-from models.interleaving.rankings import as_rankings
 from models.interleaving.registry import METHODS, method_of
 from rankstream.ranking.methods import METHODS as SERVED
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 from tests import interleaving_cases as cases
+from tests.interleaving_cases import as_rankings
 
 LENGTH = 4
 BY_RANK = np.tile(0.9 / np.arange(1, LENGTH + 1)[:, None], (1, LENGTH))

@@ -10,7 +10,7 @@ from models.evaluation.confidence_sequence import half_width, mixture_weights
 from models.evaluation.session_sequence import (
     SCALE_WEIGHTS,
     SCALES,
-    effective_groups,
+    groups_of_equal_size,
     largest_score,
     log_session_evidence,
     means_within,
@@ -137,7 +137,7 @@ def test_few_sessions_or_one_that_outweighs_the_others_say_nothing() -> None:
     assert means_within(moments_of(rare, 1e3 * even), 10.0)[0] == -math.inf
     empty = PreferenceSums.empty(3)
     assert np.isinf(session_intervals(empty, 0.05, 100.0)).all()
-    assert effective_groups(empty) == 0.0
+    assert groups_of_equal_size(empty.impressions) == 0.0
 
 
 def test_intervals_of_sums_are_those_of_their_groups() -> None:
@@ -154,7 +154,9 @@ def test_intervals_of_sums_are_those_of_their_groups() -> None:
         expected = means_within(moments_of(of_groups, sizes), largest)
         assert found[pair] == pytest.approx(expected)
         assert found[pair, 0] < sums.mean()[pair] < found[pair, 1]
-    assert effective_groups(sums) == pytest.approx(600**2 / (sizes @ sizes))
+    assert groups_of_equal_size(sums.impressions) == pytest.approx(
+        600**2 / (sizes @ sizes)
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from models.bandits.hotfix import hotfix_scores, shuffled_placements, take_preferences
+from models.bandits.hotfix import hotfix_scores, take_preferences
 
 
 def test_sums_are_those_of_all_pairs() -> None:
@@ -49,14 +49,3 @@ def test_what_is_below_the_first_items_stays_there() -> None:
     assert np.argsort(-scores).tolist() == [0, 4, 2, 3, 1]
     complete = hotfix_scores(served, 5, plus, minus)
     assert complete.tolist() == (plus - minus).tolist()
-
-
-def test_the_first_items_are_anywhere_among_the_first_ranks() -> None:
-    """All alike; the others are where they were."""
-    served = np.array([2, 0, 3, 1])
-    found = shuffled_placements(served, 2, 3)
-    expected = np.zeros((4, 3))
-    expected[[2, 0], :2] = 0.5
-    expected[3, 2] = 1.0
-    assert found.tolist() == expected.tolist()
-    assert shuffled_placements(served, 4, 3).tolist() == [[0.25] * 3] * 4

@@ -113,6 +113,8 @@ def test_tables_that_are_no_probabilities_raise() -> None:
         CascadeModel((0.5,), (0.5, 0.5))
     with pytest.raises(ValueError, match="alpha \\+ beta must be at most 1"):
         TrustBiasModel((0.5,), (0.6,), (1.0,))
+    with pytest.raises(ValueError, match="relevance"):
+        TrustBiasModel((0.5,), (0.1,), (1.5,))
     TrustBiasModel((1.0,), (1e-12,), (1.0,))  # as much as rounding may add
     with pytest.raises(ValueError, match="n_grades must be one of"):
         click_model_of("perfect", 4)

@@ -55,6 +55,18 @@ def test_long_lists_with_many_clicks_count_as_defined(monkeypatch):
     }
 
 
+def test_a_short_list_beside_a_long_one_ends_where_it_ends():
+    """Of no rank beyond is anything counted, and no item of another list is there."""
+    log = [
+        ClosedImpression(0, shown, {0: [1]}, DETERMINISTIC)
+        for shown in ([3], [4, 5, 6])
+    ]
+    scope = read(ScopeValue(ITEMS).take(log).head())
+    (found,) = summaries_by_group(scope, ITEMS, {}, is_growing=False).values()
+    (defined,) = count(log, ITEMS).values()
+    assert found.encode() == defined.encode()
+
+
 def test_items_are_numbered_as_a_growing_set_came():
     """Summaries sort them, in all tables."""
     log = random_log(50, 5, 0.5, (DETERMINISTIC,))

@@ -138,6 +138,7 @@ BAD = {
     "nothing shown": ((*LISTS, 4), 0),
     "more clicked than shown": ((*LISTS, 1), 2),
     "a mask without a count": ((*LISTS, 2), [1]),
+    "two masks without counts": (LISTS, [1, 3, [1], 7, 1, [1]]),
     "masks that fall": ((*LISTS, 2), [3, 1, 1, 1]),
     "an empty mask": ((*LISTS, 2), [0, 1]),
     "a mask beyond the list": ((*LISTS, 2), [4, 1]),

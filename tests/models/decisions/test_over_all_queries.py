@@ -13,8 +13,9 @@ from models.decisions.over_all_queries import (
 from models.estimators.intervals import FEW_CLICKS
 from models.estimators.jackknife import TOO_FEW
 from models.evaluation.bounds.families import Bound, mirrored
-from models.evaluation.differences import DifferenceSums, stacked, sum_differences
+from models.evaluation.differences import DifferenceSums
 from models.evaluation.session_rule import Rule
+from tests.difference_sums import stacked, sum_differences
 
 WEIGHTS = np.array([1.0, -1.0])
 N_GROUPS = 12

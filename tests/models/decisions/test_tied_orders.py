@@ -8,7 +8,6 @@ import pytest
 from models.decisions.tied_orders import (
     expected_weights,
     tied_orders,
-    tied_placements,
 )
 
 CASES = [
@@ -46,21 +45,6 @@ def test_expected_weights_are_means_over_all_orders(scores, n_ranks):
     np.testing.assert_allclose(found, [weights[0], *expected], atol=1e-15)
 
 
-@pytest.mark.parametrize("n_ranks", [2, 4])
-@pytest.mark.parametrize("scores", CASES)
-def test_placements_of_ties_are_frequencies_over_all_orders(scores, n_ranks):
-    """Also where a block is cut."""
-    allowed = orders_allowed(scores)
-    items, sizes = tied_orders(np.array(scores), np.array([0, len(scores)])).of_set(0)
-    found = tied_placements(np.array(sizes), n_ranks)
-    for place, item in enumerate(items):
-        expected = [
-            np.mean([order[rank] == item for order in allowed])
-            for rank in range(n_ranks)
-        ]
-        np.testing.assert_allclose(found[place], expected, atol=1e-15)
-
-
 def test_sets_are_ordered_each_by_itself():
     """An empty one among them too; items of a block rise."""
     scores = np.array([1.0, 1.0, 5.0, 2.0, 9.0])
@@ -68,9 +52,3 @@ def test_sets_are_ordered_each_by_itself():
     assert orders.of_set(0) == ([0, 1], [2])
     assert orders.of_set(1) == ([], [])
     assert orders.of_set(2) == ([2, 0, 1], [1, 1, 1])
-
-
-def test_a_block_has_somebody_in_it():
-    """Else ranks would not add up."""
-    with pytest.raises(ValueError, match="sizes of blocks must be at least 1"):
-        tied_placements(np.array([1, 0]), 2)

@@ -119,3 +119,13 @@ def test_groups_that_no_policy_was_fitted_on_are_left():
     basis = basis_of(fitted_on, [], fitted_on, 4)
     assert not basis.has_intervals
     assert "all groups but 1" in basis.warning
+
+
+def test_what_surely_came_from_clicks_is_known_by_no_name():
+    """As a ranker of a notebook, which has any."""
+    fitted_on = {"new": frozenset({0, 1})}
+    assert basis_of(["new", "v2"], [], fitted_on, 6).groups == (0, 1, 2, 3, 4, 5)
+    basis = basis_of(["new", "v2"], [], fitted_on, 6, surely=["new"])
+    assert basis.groups == (2, 3, 4, 5)
+    assert basis.has_intervals
+    assert "'new' was chosen from clicks of 2 groups" in basis.warning

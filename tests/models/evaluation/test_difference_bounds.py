@@ -30,13 +30,8 @@ from models.evaluation.bounds.families import (
 from models.evaluation.bounds.one_look import error_at_doubling, half_width
 from models.evaluation.bounds.printed import half_width_by_click, half_width_by_item
 from models.evaluation.bounds.sea import lower_bounds_apart
-from models.evaluation.differences import (
-    DifferenceSums,
-    largest_sum,
-    stacked,
-    sum_differences,
-)
-from models.evaluation.looks import error_of_look
+from models.evaluation.differences import DifferenceSums
+from models.evaluation.promotion_looks import error_of_look
 from tests.compared_policies import (
     DISPLAYED,
     FIXED_MEAN,
@@ -44,6 +39,7 @@ from tests.compared_policies import (
     fixed_clicks,
     of_runs,
 )
+from tests.difference_sums import largest_sum, stacked, sum_differences
 
 LEVELS = (0.0, 0.5, 0.9, 0.95, 0.999)
 NONE = np.zeros(0, np.int64)

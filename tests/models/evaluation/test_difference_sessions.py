@@ -25,7 +25,7 @@ from models.evaluation.confidence_sequence import (
     log_mixture,
     mixture_weights,
 )
-from models.evaluation.differences import DifferenceSums, stacked, sum_differences
+from models.evaluation.differences import DifferenceSums
 from models.evaluation.session_rule import (
     ASKED_FROM,
     N_PARTS,
@@ -49,6 +49,7 @@ from tests.compared_policies import (
     of_runs,
     with_tastes,
 )
+from tests.difference_sums import stacked, sum_differences
 
 GOOD = np.abs(DISPLAYED)
 

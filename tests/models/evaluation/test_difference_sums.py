@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from models.evaluation.differences import largest_sum, stacked, sum_differences
+from tests.difference_sums import largest_sum, stacked, sum_differences
 
 
 def test_sums_are_those_of_the_lists_by_group() -> None:

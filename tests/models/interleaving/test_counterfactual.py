@@ -5,8 +5,8 @@ import pytest
 
 from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.method import NO_ONE, Shown
-from models.interleaving.rankings import as_rankings
 from models.interleaving.split import Split
+from tests.interleaving_cases import as_rankings
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import pytest
 from models.interleaving.balanced import merged
 from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.method import NO_ONE, Shown
-from models.interleaving.rankings import as_rankings
 from models.interleaving.registry import method_of
-from tests.interleaving_cases import draft_lists, pairwise_lists
+from tests.interleaving_cases import as_rankings, draft_lists, pairwise_lists
 
 
 def drawn(name: str, rankings: np.ndarray, length: int) -> list[np.ndarray]:

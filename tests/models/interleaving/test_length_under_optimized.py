@@ -9,8 +9,8 @@ import pytest
 from models.interleaving.method import NO_ONE, Shown
 from models.interleaving.optimized import Optimized
 from models.interleaving.pairwise_preference import PairwisePreference
-from models.interleaving.rankings import as_rankings
 from models.interleaving.team_draft import N_SAMPLES, TeamDraft, two_team_exposures
+from tests.interleaving_cases import as_rankings
 
 
 def test_a_longer_list_is_paid_for_its_length() -> None:

@@ -5,20 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.interleaving import rankings as rankings_module
 from models.interleaving.method import NOBODY, Method, Shown
 from models.interleaving.optimized import Optimized
 from models.interleaving.rankings import (
     ABSENT,
-    as_rankings,
     n_fair_places,
     n_shared,
-    numbered,
     ranks_of,
 )
 from models.interleaving.registry import METHODS, method_of
 from models.interleaving.team_draft import two_team_exposures
 from tests import interleaving_cases as cases
+from tests.interleaving_cases import as_rankings
 
 CONSIDERATE = sorted(set(METHODS) - {"probabilistic", "logging-policy"})
 FOR_TWO = {name for name in METHODS if method_of(name).traits.is_for_two}
@@ -178,14 +176,6 @@ def test_a_shared_prefix_credits_nobody() -> None:
                 assert not preferences.any(), name
 
 
-def test_a_later_page_is_a_comparison_of_what_is_left() -> None:
-    """What was shown on page one is taken out of the lists of page two."""
-    rankings = as_rankings([[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]])
-    left = rankings_module.without(rankings, np.array([0, 4]))
-
-    assert left.tolist() == [[1, 2, 3], [3, 2, 1]]
-
-
 def test_only_those_who_returned_something_take_part() -> None:
     """An empty list wins nothing, loses nothing and shortens nothing."""
     rankings = as_rankings([[0, 1, 2], [], [2, 1, 0]])
@@ -217,14 +207,6 @@ def test_rankings_of_no_use_are_refused(lists: list[list[int]]) -> None:
     """Repeats, fewer than two rankers, documents that are no numbers from 0."""
     with pytest.raises(ValueError, match="must"):
         as_rankings(lists)
-
-
-def test_items_are_numbered_as_they_come() -> None:
-    """By first sight over the lists."""
-    rankings, names = numbered([["b", "a"], ["a", "c"]])
-
-    assert rankings.tolist() == [[0, 1], [1, 2]]
-    assert names == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from models.interleaving.pairwise_bounds import (
     largest_preferences,
 )
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, PairwisePreference
-from models.interleaving.rankings import as_rankings
-from tests.interleaving_cases import pairwise_lists
+from tests.interleaving_cases import as_rankings, pairwise_lists
 
 
 def largest_seen(rankings: np.ndarray, length: int, method: PairwisePreference):

@@ -7,9 +7,9 @@ import pytest
 
 from models.interleaving.method import NO_ONE, NOBODY, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
-from models.interleaving.rankings import as_rankings, n_fair_places
+from models.interleaving.rankings import n_fair_places
 from models.interleaving.registry import METHODS, method_of
-from tests.interleaving_cases import LENIENT, LISTS_OF
+from tests.interleaving_cases import LENIENT, LISTS_OF, as_rankings
 
 Drawn = set[tuple[tuple[int, ...], tuple[int, ...]]]
 

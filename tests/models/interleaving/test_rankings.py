@@ -2,7 +2,8 @@
 
 import itertools
 
-from models.interleaving.rankings import as_rankings, n_fair_places, n_shared
+from models.interleaving.rankings import n_fair_places, n_shared
+from tests.interleaving_cases import as_rankings
 
 
 def test_places_are_fair_down_to_the_shortest_list_that_is_not_empty() -> None:

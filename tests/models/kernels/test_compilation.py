@@ -61,8 +61,8 @@ def test_what_a_kernel_inlines_may_change_and_move(tmp_path: Path) -> None:
     inner.write_text(INNER.format(10))
     assert printed(tmp_path) == "11"
     before = folders(kernels)
-    inner.write_text(INNER.format(20))
-    assert printed(tmp_path) == "21"
+    inner.write_text(INNER.format(200))  # of another length: bytecode goes by it
+    assert printed(tmp_path) == "201"
     after = folders(kernels)
     assert len(before) == len(after) == 2
     assert not set(before) & set(after)
@@ -103,6 +103,29 @@ def test_a_full_disk_stops_no_kernel(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.stdout == "2.0 3.0\n"
         assert done.stderr.count("to their cache; File too large: they are") == 1
+
+
+NOT_OURS = """
+import os
+if not os.geteuid():
+    os.setreuid(65534, 0)  # whoever may write anywhere is asked as one who may not
+from models.kernels.compilation import _keep_kernels_of
+print(_keep_kernels_of("models.none"))
+"""
+
+
+def test_a_folder_of_another_user_is_left_for_what_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    """As by an image that was built by root: kernels are kept beside it, not lost."""
+    folder = compilation.cache_folder("models.none", compilation.ROOT, tmp_path)
+    folder.mkdir(mode=0o555)
+    found = subprocess.run(
+        [sys.executable, "-c", NOT_OURS],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout == f"{tmp_path}\n"
 
 
 def folders(kernels: Path) -> list[str]:

@@ -39,7 +39,7 @@ def test_a_win_moves_towards_the_candidate() -> None:
     assert not learner.learn(told._replace(ranks=ranks[:, ::-1]))
     assert not learner.learn(told._replace(ranks=ranks[:, [0, 0]]))
     assert not learner.learn(told._replace(clicks=np.zeros(K, np.bool_)))
-    assert (learner.updates, learner.without_preference) == (1, 3)
+    assert (learner.updates, learner.state()["without_preference"]) == (1, 3)
 
 
 def test_teams_decide_by_their_clicks() -> None:

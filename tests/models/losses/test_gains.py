@@ -7,7 +7,6 @@ from models.losses.gains import (
     binary_gains,
     exponential_gains,
     gains_of,
-    linear_gains,
 )
 
 
@@ -16,16 +15,16 @@ def test_gains_by_label() -> None:
     labels = np.array([0, 2, 1, 2])
 
     assert gains_of(labels, exponential_gains(3)).tolist() == [0.0, 3.0, 1.0, 3.0]
-    assert gains_of(labels, linear_gains(3)).tolist() == [0.0, 1.0, 0.5, 1.0]
+    assert gains_of(labels, [0.0, 0.5, 1.0]).tolist() == [0.0, 1.0, 0.5, 1.0]
     assert gains_of(labels, binary_gains(3, 2)).tolist() == [0.0, 1.0, 0.0, 1.0]
-    assert gains_of(labels[:0], linear_gains(3)).tolist() == []
+    assert gains_of(labels[:0], [0.0, 0.5, 1.0]).tolist() == []
 
 
 @pytest.mark.parametrize("label", [3, -1])
 def test_labels_beyond_the_gains_are_refused(label: int) -> None:
     """Rather than wrapped around, or left out."""
     with pytest.raises(ValueError, match=f"must lie in 0..2, .*; got {label}"):
-        gains_of(np.array([0, label]), linear_gains(3))
+        gains_of(np.array([0, label]), [0.0, 0.5, 1.0])
 
 
 def test_gains_that_are_no_numbers_are_refused() -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from models.losses.compiled_loss import EXPECTED_WORTH, add_query_loss
-from models.losses.loss_value import NO_PARENTS
-from models.losses.pair_kernel import Room, rooms
+from models.losses.loss_value import NO_CURVATURES, NO_PARENTS
+from models.losses.pair_kernel import room_for
 from models.losses.registry import CUTOFF, DEFAULT, LOSSES, compiled_loss, loss_of
 
 
@@ -13,21 +13,24 @@ from models.losses.registry import CUTOFF, DEFAULT, LOSSES, compiled_loss, loss_
 def test_tables_of_longer_queries_serve_shorter_ones(name: str) -> None:
     """One loss for all queries gives each the bits that it has alone."""
     loss = compiled_loss(name, 3, 30)
-    room = Room(*rooms(30))
+    room = room_for(30)
     rng = np.random.default_rng(1)
     for n in (30, 7, 1, 2):
         scores, weights = rng.normal(size=n), rng.normal(size=n)
         where = rng.random(n) < 0.8
         slopes = np.zeros(n)
-        given = (loss, scores, weights, where, room, slopes, rng, NO_PARENTS)
-        value = add_query_loss(*given)
+        given = (loss, scores, weights, where, room)
+        others = (rng, NO_PARENTS)
+        value = add_query_loss(*given, slopes, NO_CURVATURES, *others)
         alone = LOSSES[name].loss(scores, weights, where, 3)
 
         assert value == alone.value
         assert slopes.tolist() == alone.gradient.tolist()
 
-        add_query_loss(*given)
+        curvatures = np.zeros(len(alone.curvature))
+        add_query_loss(*given, slopes, curvatures, *others)
         assert slopes == pytest.approx(2.0 * alone.gradient, rel=1e-9, abs=1e-15)
+        assert curvatures.tolist() == alone.curvature.tolist()
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -1,11 +1,14 @@
-"""Generated queries for tests of training."""
+"""Generated queries for tests of training, and a linear ranker trained on some."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from models.training.query_chunk import QueryChunk
+from models.rankers.registry import LinearRanker
+from models.training.query_chunk import ChunkSource, QueryChunk
+from models.training.ranker_training import Trained, TrainingPlan, train_ranker
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,3 +46,15 @@ def cut(chunk: QueryChunk, *places: int) -> list[QueryChunk]:
             )
         )
     return found
+
+
+def train(
+    start: Floats,
+    training: ChunkSource,
+    held_out: ChunkSource,
+    plan: TrainingPlan,
+    **options: Any,
+) -> Trained:
+    """A linear ranker, trained from a weight for each feature."""
+    ranker = LinearRanker(len(start))
+    return train_ranker(ranker, start, training, held_out, plan, **options)

@@ -5,22 +5,23 @@ import itertools
 import numpy as np
 import pytest
 
+from models.losses.discounts import discounts
 from models.losses.lambda_loss import truncated_lambda
 from models.losses.loss_value import NO_PARENTS
 from models.losses.registry import DEFAULT, compiled_loss
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
+from models.rankers.item_scores import fill_scores
 from models.rankers.registry import LinearRanker
-from models.training.linear_training import (
+from models.training.query_chunk import QueryChunk
+from models.training.ranker_scores import mean_deviation
+from models.training.ranker_training import (
     Epoch,
     TrainingDiverged,
     TrainingPlan,
-    mean_dcg,
-    train,
+    mean_worth,
 )
-from models.training.query_chunk import QueryChunk
-from models.training.ranker_scores import mean_deviation
-from models.training.training_kernel import Steps, buffers, fill_scores, pass_over
-from tests.models.training.chunks import cut, queries
+from models.training.training_kernel import Steps, buffers, pass_over
+from tests.models.training.chunks import cut, queries, train
 
 TRUTH = np.array([1.0, -2.0, 0.0, 0.5, 1.5])
 
@@ -120,7 +121,7 @@ def test_the_best_epoch_is_kept() -> None:
     best = max(found.epochs, key=lambda epoch: epoch.held_out_dcg)
 
     assert found.best_epoch == best.number
-    assert mean_dcg(found.weights, held_out, 10) == best.held_out_dcg
+    assert mean_worth(found.weights, held_out, discounts(10)) == best.held_out_dcg
     assert len(found.epochs) - 1 - found.best_epoch <= 4
     assert [epoch.number for epoch in told] == list(range(len(found.epochs)))
     assert told == found.epochs
@@ -310,7 +311,7 @@ def test_equal_scores_share_their_discounts() -> None:
     orders = [(0, *rest) for rest in itertools.permutations((1, 2, 3))]
     expected = np.mean([gains[list(order)] @ discount for order in orders])
 
-    assert mean_dcg(np.ones(1), [chunk], 2) == pytest.approx(expected)
+    assert mean_worth(np.ones(1), [chunk], discounts(2)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n_features", [1, 7, 8, 9, 136])

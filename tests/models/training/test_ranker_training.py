@@ -13,16 +13,15 @@ from models.losses.registry import LOSSES, compiled_loss, loss_of
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.rankers.ranker import Ranker
 from models.rankers.registry import KINDS, LinearRanker, ranker_of
-from models.training.linear_training import train
 from models.training.query_chunk import QueryChunk
-from models.training.ranker_scores import last_layer, mean_deviation, scores_of
+from models.training.ranker_scores import mean_deviation
 from models.training.ranker_training import (
     TrainingPlan,
     mean_worth,
     train_ranker,
 )
 from models.training.training_kernel import Steps, buffers, pass_over
-from tests.models.training.chunks import cut, queries
+from tests.models.training.chunks import cut, queries, train
 
 TRUTH = np.array([1.0, -2.0, 0.0, 0.5, 1.5])
 NETWORKS = sorted({*KINDS} - {"linear"})
@@ -133,23 +132,20 @@ def test_a_network_finds_what_no_linear_ranker_can(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["neural", "neural-relu"])
 def test_equal_chunks_give_a_network_equal_bits(kind: str) -> None:
-    """And how far its start explores does not count, but where that is asked for."""
+    """And how far its start explores does not count."""
     training, held_out = sides()
     ranker, start = network(kind, 6)
     sharper = start.copy()
-    sharper[last_layer(ranker.shape)] *= 64.0
+    sharper[ranker.proportional] *= 64.0
     plan = TrainingPlan(epochs=3)
-    one, same, scaled, kept = (
-        train_ranker(ranker, begun, training, held_out, plan, keeps_scale=keeps)
-        for begun, keeps in (
-            (start, False), (start, False), (sharper, False), (sharper, True)
-        )
-    )  # fmt: skip
+    one, same, scaled = (
+        train_ranker(ranker, begun, training, held_out, plan)
+        for begun in (start, start, sharper)
+    )
 
     assert one.best_epoch > 0
     assert one.weights.tobytes() == same.weights.tobytes() == scaled.weights.tobytes()
     assert one.epochs == same.epochs == scaled.epochs
-    assert kept.epochs[0].loss > 2.0 * one.epochs[0].loss
 
 
 def test_the_last_layer_stretches_scores() -> None:
@@ -157,10 +153,10 @@ def test_the_last_layer_stretches_scores() -> None:
     ranker, start = network("neural-tanh", 4, 3)
     training, _ = sides()
     before = mean_deviation(start, training, ranker)
-    start[last_layer(ranker.shape)] *= 3.0
+    start[ranker.proportional] *= 3.0
 
-    assert last_layer(ranker.shape) == slice(-3, None)
-    assert last_layer(LinearRanker(5).shape) == slice(-5, None)
+    assert ranker.proportional == slice(-3, None)
+    assert LinearRanker(5).proportional == slice(-5, None)
     assert mean_deviation(start, training, ranker) == pytest.approx(3.0 * before)
 
 
@@ -170,7 +166,7 @@ def test_scores_are_those_of_the_ranker(kind: str) -> None:
     ranker, start = network(kind, *([] if kind == "linear" else [4, 3]))
     features = SEED(3).standard_normal((7, 5)).astype(np.float32)
 
-    assert scores_of(features, start, ranker.shape) == pytest.approx(
+    assert ranker.item_scores(start, features) == pytest.approx(
         ranker.score(start, features.astype(float))
     )
 

@@ -1,4 +1,4 @@
-"""Evidence that is looked at again and again, each look with a part of the error."""
+"""Looks at the evidence for a promotion, each of which spends a part of the error."""
 
 import math
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from producers.event_sink import EventSink, EventTooLarge
 from producers.topic_reader import Record, TopicReader
 from rankstream.wire.input_events import Event, recognised
+from rankstream.wire.refusal_codes import NO_CODE
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
 
 HEADER_PREFIX = "__rankstream.errors."
 """Before the name of each header that tells a reason."""
 
 SOURCES = (QUERIES, CLICKS)
-
-NO_CODE = "unknown"
-"""Stands for the code of a letter that has none."""
 
 
 class NoSuchLetter(ValueError):

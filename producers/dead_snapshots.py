@@ -12,12 +12,11 @@ from typing import NamedTuple
 from producers.event_producer import send_records
 from producers.topic_reader import Record, TopicReader
 from rankstream.settings import Settings
-from rankstream.snapshots import Pointer, SnapshotError, pointer_of
-from rankstream.wire.canaries import model_of_canary
-from rankstream.wire.changes import change_key
-from rankstream.wire.deployments import is_deployment
-from rankstream.wire.envelope import LARGEST_NUMBER
-from rankstream.wire.snapshot_names import decode_record
+from rankstream.wire.envelope import LARGEST_NUMBER, Pointer, SnapshotError, pointer_of
+from rankstream.wire.models.canaries import model_of_canary
+from rankstream.wire.models.changes import change_key
+from rankstream.wire.models.deployments import is_deployment
+from rankstream.wire.models.snapshot_names import decode_record
 from rankstream.wire.topics import SNAPSHOTS
 
 OTHERS_REASONS = frozenset({"schema", "shape"})

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple, Self
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from producers.connection import client_options
+from producers.brokers.broker_rights import why_denied
+from producers.brokers.connection import client_options
 from producers.event_sink import EventTooLarge, SentRecords
 from producers.readiness import Waiting
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
+from rankstream.wire.rights import TOPIC, WRITE, Right
 from rankstream.wire.routing import partition_of_input
 from rankstream.wire.topics import (
     BATCH_BYTES,
@@ -113,7 +115,7 @@ class EventProducer:
         self.sent = SentRecords()
         self._waiting = Waiting()
         self._is_stopped = is_stopped
-        self._bootstrap = settings.kafka.bootstrap
+        self._settings = settings
         self._n_partitions = settings.kafka.input_partitions
         self._batch = batch
         self._names = {
@@ -292,7 +294,7 @@ class EventProducer:
                 partition=partition,
             )
         except KafkaError as error:
-            raise self._failure(error) from error
+            raise self._failure(kind, error) from error
         self._under_way.append(_UnderWay(kind, future, n_events, len(value), first))
         self._bytes_under_way += len(value)
 
@@ -313,7 +315,7 @@ class EventProducer:
             except KafkaError:
                 if not self._under_way[0].future.is_done:
                     self._waiting.waits(
-                        f"Kafka at {self._bootstrap} to take "
+                        f"Kafka at {self._settings.kafka.bootstrap} to take "
                         f"{self.unanswered():,} events"
                     )
         self._reap()
@@ -321,7 +323,8 @@ class EventProducer:
     def _reap(self) -> None:
         self._collect()
         if self._under_way and self._under_way[0].future.failed():
-            raise self._failure(self._under_way[0].future.exception)
+            first = self._under_way[0]
+            raise self._failure(first.kind, first.future.exception)
 
     def _collect(self) -> None:
         """Count what is acknowledged, up to the first record that is not."""
@@ -333,10 +336,12 @@ class EventProducer:
             self.sent.add(done.kind, done.future.value)
             self._waiting.over()
 
-    def _failure(self, error: object) -> SendFailed:
+    def _failure(self, kind: str, error: object) -> SendFailed:
+        right = Right(TOPIC, self._names[kind], WRITE)
         return SendFailed(
             f"Kafka must take every record; {error!r} after {self.acknowledged:,} "
-            f"acknowledged events; at {self._bootstrap}"
+            f"acknowledged events; at {self._settings.kafka.bootstrap}"
+            f"{why_denied(error, self._settings, right)}"
         )
 
 
@@ -366,8 +371,9 @@ def send_records(
         finally:
             _close(client, 2.0)
     except KafkaError as error:
+        why = why_denied(error, settings, Right(TOPIC, name, WRITE))
         raise SendFailed(
-            f"Kafka must take the record at {settings.kafka.bootstrap}; {error}"
+            f"Kafka must take the record at {settings.kafka.bootstrap}; {error}{why}"
         ) from error
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from producers.dead_letters import SOURCES, letter_of
 from producers.event_sink import SentRecords
+from producers.patience import left_s
 from producers.topic_reader import LogTime, Record, TopicReader
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, LATE, dead_letters, worker_group
@@ -26,7 +27,7 @@ Time that nothing comes in passes only after `time.idle_ms`.
 """
 
 PATIENCE_S = 5.0
-"""How long workers are waited for where the answer is only for a person."""
+"""How long workers are waited for beside a commit, if only a person waits for it."""
 
 OUTCOME = "outcome"
 """The header of a record of `late`."""
@@ -86,6 +87,8 @@ class OutcomeWatch:
         self, settings: Settings, *, is_stopped: Callable[[], bool] = lambda: False
     ) -> None:
         self._settings = settings
+        # Ingestion commits, and then the fold.
+        self._patience_s = PATIENCE_S + 2 * settings.between_commits_s
         self._is_stopped = is_stopped
         self._topics = (*map(dead_letters, SOURCES), LATE)
         with TopicReader(settings, is_stopped=is_stopped) as reader:
@@ -108,7 +111,7 @@ class OutcomeWatch:
         """
         firsts = sent.starts()
         began_s, before = time.monotonic(), None
-        patience_s = STANDING_S if is_thorough else PATIENCE_S
+        patience_s = STANDING_S if is_thorough else self._patience_s
         with TopicReader(self._settings, is_stopped=self._is_stopped) as reader:
             while True:
                 read = {
@@ -123,7 +126,8 @@ class OutcomeWatch:
                 now_s = time.monotonic()
                 if read != before:
                     before, began_s = read, now_s
-                if not read or now_s - began_s >= patience_s or self._is_stopped():
+                is_over = now_s - began_s >= patience_s or not left_s()
+                if not read or is_over or self._is_stopped():
                     return False
                 time.sleep(BEGUN_EVERY_S)
 
@@ -181,8 +185,9 @@ class OutcomeWatch:
             if now != before:
                 before, moved_s = now, now_s
             is_over = now_s - moved_s >= STANDING_S or (
-                not is_thorough and now_s - began_s >= PATIENCE_S
+                not is_thorough and now_s - began_s >= self._patience_s
             )
+            is_over = is_over or not left_s()
             is_all = not (n_unread or outcomes.n_unjoined or outcomes.may_wait)
             if is_all or is_over or nobody_reads or self._is_stopped():
                 return outcomes

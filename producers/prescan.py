@@ -16,8 +16,16 @@ from rankstream.wire.topics import QUERIES
 
 
 @dataclass
-class Forecast:
-    """Counts of what is to be expected; `first_ms` and `last_ms` are event times."""
+class Forecasted:
+    """What a replay would come to in this order.
+
+    Parameters
+    ----------
+    disordered
+        Events that come after a later one, by up to `furthest_back_ms`.
+    first_ms, last_ms
+        Event times; None without events.
+    """
 
     queries: int = 0
     clicks: int = 0
@@ -40,7 +48,7 @@ class _Outlook:
     """The join without its contents."""
 
     def __init__(self, disorder_ms: int, window_ms: int) -> None:
-        self.forecast = Forecast()
+        self.forecast = Forecasted()
         self._disorder_ms = disorder_ms
         self._window_ms = window_ms
         self._largest: dict[str, int] = {}
@@ -127,7 +135,9 @@ class _Outlook:
             del self._waiting[name]
 
 
-def forecast(events: Iterable[Event], *, disorder_ms: int, window_ms: int) -> Forecast:
+def forecast(
+    events: Iterable[Event], *, disorder_ms: int, window_ms: int
+) -> Forecasted:
     """What would become of these events, in this order, on an empty pipeline.
 
     A click on an impression whose window has closed counts as an orphan here, as

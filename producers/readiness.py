@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from producers.patience import check_patience, left_s
+from rankstream.configuration.redis_url import redis_place
 from rankstream.settings import KafkaSettings
 
 SAY_EVERY_S = 60.0
@@ -16,10 +18,13 @@ FIRST_S, LONGEST_S = 2.0, 32.0
 """How long the first attempt may take, so how soon there is a word; and the longest,
 as each may take twice as long: a broker under load may need more."""
 
+LEAST_S = 0.5
+"""An attempt may take so long even where one does not wait."""
+
 LOOK_S = 0.2
 """How often an attempt looks whether the user has stopped it."""
 
-KAFKA_PORT, REDIS_PORT = 9092, 6379
+KAFKA_PORT = 9092
 
 VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 """A request for the versions of Kafka's protocol: a broker answers it to anybody."""
@@ -57,7 +62,13 @@ class Waiting:
         ----------
         since_s
             Since when, by the monotonic clock; if not given since the first call.
+
+        Raises
+        ------
+        TimedOut
+            Where the time is up that a command may wait.
         """
+        check_patience(what, why)
         now = time.monotonic()
         if not self._since_s:
             self._since_s = now if since_s is None else since_s
@@ -77,36 +88,24 @@ def wait_for_kafka(
     waiting: Waiting,
     *,
     is_stopped: Callable[[], bool] = lambda: False,
-    within_s: float | None = None,
 ) -> None:
     """Return as soon as some broker answers.
-
-    Parameters
-    ----------
-    within_s
-        How long to wait; without end if not given.
 
     Raises
     ------
     Interrupted
         Where the user stopped.
-    RuntimeError
-        Where nobody answered for so long.
+    TimedOut
     """
     since_s, attempt_s = time.monotonic(), FIRST_S
     while True:
-        why = why_no_kafka(kafka, attempt_s, is_stopped=is_stopped)
+        why = why_no_kafka(kafka, _bounded(attempt_s), is_stopped=is_stopped)
         if not why:
             waiting.over()
             return
         attempt_s = min(LONGEST_S, 2 * attempt_s)
         if is_stopped():
             raise Interrupted(f"stopped while waiting for Kafka at {kafka.bootstrap}")
-        if within_s is not None and time.monotonic() - since_s >= within_s:
-            raise RuntimeError(
-                f"Kafka at {kafka.bootstrap} must answer within {within_s:g} s; {why}: "
-                "start it, or name another with kafka.bootstrap"
-            )
         waiting.waits(f"Kafka at {kafka.bootstrap}", why, since_s)
         time.sleep(TRY_EVERY_S)
 
@@ -138,18 +137,46 @@ def why_no_kafka(
 
 
 def wait_for_redis(url: str, waiting: Waiting) -> None:
-    """Return as soon as a Redis answers at its address."""
-    place, attempt_s, since_s = urlsplit(url), FIRST_S, time.monotonic()
-    said = PING if place.scheme == "redis" else b""
-    while place.hostname:
-        at = place.hostname, place.port or REDIS_PORT
-        why = _silence(*at, said, attempt_s, lambda: False)
-        if not why:
-            return
+    """Return as soon as a Redis answers at its address.
+
+    Raises
+    ------
+    TimedOut
+    """
+    attempt_s, since_s = FIRST_S, time.monotonic()
+    while why := why_no_redis(url, _bounded(attempt_s)):
         attempt_s = min(LONGEST_S, 2 * attempt_s)
-        shown = place._replace(netloc=place.netloc.rpartition("@")[2]).geturl()
-        waiting.waits(f"Redis at {shown}", why, since_s)
+        waiting.waits(f"Redis at {shown_url(url)}", why, since_s)
         time.sleep(TRY_EVERY_S)
+
+
+def why_no_redis(url: str, attempt_s: float = FIRST_S) -> str:
+    """Why no Redis answers at an address; empty where one does, or none is named.
+
+    Parameters
+    ----------
+    attempt_s
+        How long it may take.
+    """
+    place = redis_place(url)
+    said, why = b"" if place.is_tls else PING, ""
+    for host in place.hosts:
+        each_s = attempt_s / len(place.hosts)
+        found = _silence(*host, said, each_s, lambda: False)
+        if not found:
+            return ""
+        why = why or found
+    return why
+
+
+def shown_url(url: str) -> str:
+    """The address without what stands before `@`, or after its path."""
+    place = urlsplit(url)._replace(query="", fragment="")
+    return place._replace(netloc=place.netloc.rpartition("@")[2]).geturl()
+
+
+def _bounded(attempt_s: float) -> float:
+    return max(LEAST_S, min(attempt_s, left_s()))
 
 
 def _place(address: str) -> tuple[str, int]:
@@ -182,7 +209,10 @@ def _silence(
             while not is_stopped() and time.monotonic() < until_s:
                 if select.select([connection], [], [], LOOK_S)[0]:
                     # An end without a word is a refusal: of TLS, say.
-                    return "" if connection.recv(1) else f"{host}, port {port}: hung up"
+                    if connection.recv(1):
+                        return ""
+                    why = "hung up, as a port of TLS does"
+                    return f"{host}, port {port}: {why}"
     except OSError as error:
         return f"{host}, port {port}: {error.strerror or error}"
     return f"{host}, port {port}: connected, but no answer"

@@ -8,7 +8,10 @@ from typing import Any, NamedTuple, Self
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from producers.connection import client_options, topics_command
+from producers.brokers.broker_rights import refusals, undescribed, why_denied
+from producers.brokers.cluster import connected_admin
+from producers.brokers.connection import client_options, topics_command
+from producers.brokers.lets_nobody_in import hearing, why_away
 from producers.readiness import Waiting, wait_for_kafka
 from rankstream.settings import Settings
 from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
@@ -186,9 +189,17 @@ class TopicReader:
                 )
 
     def _missing(self, topic: str) -> TopicUnreadable:
+        name = full_name(self._namespace, topic)
+        with self._translated():
+            client = connected_admin(self._settings, ANSWER_MS)
+            try:
+                unseen = undescribed(client, [name])
+            finally:
+                client.close()
+        if unseen:
+            return TopicUnreadable(refusals(unseen, self._settings)[0])
         return TopicUnreadable(
-            f"topic {full_name(self._namespace, topic)} must exist; it does not: "
-            f"run {self._command('create')}"
+            f"topic {name} must exist; it does not: run {self._command('create')}"
         )
 
     def _command(self, action: str) -> str:
@@ -233,12 +244,18 @@ class TopicReader:
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
         """The client's errors as ours."""
-        try:
-            yield
-        except KafkaError as error:
-            raise TopicUnreadable(
-                f"Kafka must answer at {self._settings.kafka.bootstrap}; {error}"
-            ) from error
+        kafka = self._settings.kafka
+        with hearing() as heard:
+            try:
+                yield
+            except KafkaError as error:
+                why = why_denied(error, self._settings)
+                if not why and heard:
+                    said, remedy = why_away(error, heard, kafka)
+                    why = f", {said}: {remedy}"
+                raise TopicUnreadable(
+                    f"Kafka must answer at {kafka.bootstrap}; {error}{why}"
+                ) from error
 
 
 def read_records(

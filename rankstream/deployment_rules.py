@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 
 from rankstream.settings import Settings
-from rankstream.wire.deployments import Deployment, interventions_of_era
+from rankstream.wire.models.deployments import Deployment, interventions_of_era
 
 
 class DeploymentRefused(RuntimeError):

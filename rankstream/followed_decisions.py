@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from rankstream.decision_store import DecisionStore
 from rankstream.ranking.taken_versions import TakenVersions
+from rankstream.redis_store.decision_store import DecisionStore
 from rankstream.wire.decision_shards import (
     EMPTY_SHARD,
     DecisionError,

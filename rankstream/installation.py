@@ -14,15 +14,25 @@ ROOMS = ("models", "streams", "producers", "deploy")
 
 EXTRA = "rankstream[pipeline]"
 
+EXTRA_OF_NOTEBOOK = "rankstream[local]"
+"""What `rankstream.read` needs, and what answers of it: no client of Kafka."""
+
+OF_KAFKA = {"kafka", "aiokafka"}
+
 EXTRA_OF_SERVE = "rankstream[serve]"
 """What the command `serve` needs, the pipeline's among it."""
 
 OF_SERVE = {"httptools", "starlette", "uvicorn"}
 
-EXTRA_OF_LAB = "rankstream[lab]"
-"""What draws pictures of tables, and the pipeline's."""
+EXTRA_OF_PLOTS = "rankstream[plots]"
+"""What draws pictures."""
 
-OF_LAB = {"matplotlib"}
+OF_PLOTS = {"matplotlib"}
+
+EXTRA_OF_TREES = "rankstream[trees]"
+"""What trees are compared with that were trained elsewhere, and the pipeline's."""
+
+OF_TREES = {"lightgbm"}
 
 CORE = "streams.native.core_library"
 """What says itself what is wrong with the compiled core."""
@@ -61,13 +71,17 @@ def check_rooms() -> None:
             )
 
 
-def not_installed(missing: ImportError, command: str = "") -> NotInstalled:
+def not_installed(
+    missing: ImportError, command: str = "", *, asked: str = ""
+) -> NotInstalled:
     """What to install, where an import failed.
 
     Parameters
     ----------
     command
         Which command was to be run.
+    asked
+        Which name of `rankstream` was asked for, in a notebook instead.
 
     Raises
     ------
@@ -85,11 +99,14 @@ def not_installed(missing: ImportError, command: str = "") -> NotInstalled:
         raise missing
     is_of_serve = command == "serve" or package in OF_SERVE
     extra = EXTRA_OF_SERVE if is_of_serve else EXTRA
-    extra = EXTRA_OF_LAB if package in OF_LAB else extra
-    name = extra.partition("[")[2].rstrip("]")
+    extra = EXTRA_OF_PLOTS if package in OF_PLOTS else extra
+    extra = EXTRA_OF_TREES if package in OF_TREES else extra
+    if asked and package not in OF_KAFKA | OF_SERVE | OF_PLOTS | OF_TREES:
+        extra = EXTRA_OF_NOTEBOOK
+    name, who = extra.partition("[")[2].rstrip("]"), asked or "this command"
     return NotInstalled(
-        f"this command needs the extra `{name}`, and {package} is not installed: "
-        f"pip install '{extra}'"
+        f"{who} needs the extra `{name}`, and {package} is not installed: pip install "
+        f"'{extra}'"
     )
 
 

@@ -21,12 +21,8 @@ from rankstream.experiments import Drawn, Running
 from rankstream.ranker import Ranker
 from rankstream.ranking.draws import ranked_items
 from rankstream.ranking.logged_sets import LoggedSets
-from rankstream.ranking.logging_policy import (
-    LoggingOptions,
-    differences_of,
-    floored,
-    policy_features,
-)
+from rankstream.ranking.logging_options import LoggingOptions
+from rankstream.ranking.logging_policy import differences_of, floored, policy_features
 from rankstream.ranking.ranked_list import Ranking
 
 

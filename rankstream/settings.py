@@ -32,7 +32,11 @@ from rankstream.configuration.counting import (
 )
 from rankstream.configuration.curves import CurveSettings, curve_faults
 from rankstream.configuration.decisions import DecisionSettings, decision_faults
-from rankstream.configuration.experiments import ExperimentSettings, experiment_faults
+from rankstream.configuration.experiments import (
+    ExperimentSettings,
+    experiment_faults,
+    ranker_faults,
+)
 from rankstream.configuration.former import former_models
 from rankstream.configuration.logging_policies import logging_faults, with_policies
 from rankstream.configuration.malformed import fault, renamed
@@ -148,6 +152,24 @@ class Settings(Section, frozen=True):
         """Rules of decisions and bandits, which the role `decide` writes, by name."""
         return {**self.decisions, **self.bandits}
 
+    @property
+    def between_commits_s(self) -> float:
+        """Seconds between the commits of a stage.
+
+        They are more where nothing that is served or told follows from what is counted:
+        then only windows read it, and these are minutes long.
+
+        Examples
+        --------
+        >>> Settings().between_commits_s
+        5.0
+        >>> Settings(models={"a": ModelSettings(features=1)}).between_commits_s
+        1.0
+        """
+        is_watched = self.models or self.experiments or self.decided
+        delivery = self.delivery
+        return delivery.commit_s if is_watched else delivery.unwatched_commit_s
+
     def with_kafka(self, **n_partitions: int) -> "Settings":
         """The same, with other numbers of partitions."""
         kafka = msgspec.structs.replace(self.kafka, **n_partitions)
@@ -226,8 +248,11 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from limits_faults(settings.limits)
     yield from statistics_faults(settings.statistics)
     for name, model in settings.models.items():
-        yield from model_faults(name, model, settings.kafka, settings.statistics)
-    yield from curve_faults(settings.curves, settings.models, settings.experiments)
+        yield from model_faults(
+            name, model, settings.kafka.learner_partitions, settings.statistics
+        )
+    yield from curve_faults(settings.curves, settings.models)
+    yield from ranker_faults(settings.experiments, settings.curves)
     yield from logging_faults(settings.experiments, settings.models, settings.curves)
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment, settings.statistics)
@@ -264,7 +289,9 @@ _NOT_SETTINGS = {
         "FAULTS",
         "KAFKA_KEY_PASSWORD",
         "KAFKA_PASSWORD",
+        "REDIS_KEY_PASSWORD",
         "REDIS_PASSWORD",
+        "REDIS_SENTINEL_PASSWORD",
         "SERVE_KEY_PASSWORD",
         "TEST_KAFKA",
         "TEST_REDIS",

@@ -6,7 +6,7 @@ Below a namespace:
     versions:MODEL                 list of EPOCH.VERSION, oldest first
     pointer:MODEL                  EPOCH.VERSION; also the channel that tells of moves
     canary:MODEL                   the record of its canary, while it has one: the bytes
-                                   of the topic, see `rankstream.wire.canaries`
+                                   of the topic, see `rankstream.wire.models.canaries`
     models                         set of names
     KIND                           hash of small documents by name: experiments,
                                    and removed-experiments with their last epochs
@@ -21,8 +21,9 @@ pointer, envelope and canary together, without the bytes that they have.
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from rankstream.decision_store import DecisionStore
-from rankstream.redis_scripts import (
+from rankstream.redis_store.decision_store import DecisionStore
+from rankstream.redis_store.redis_clients import Identity
+from rankstream.redis_store.redis_scripts import (
     BATCH_BYTES,
     CURRENT,
     DISCARD,
@@ -36,9 +37,8 @@ from rankstream.redis_scripts import (
     batches_of,
     newest_from,
 )
-from rankstream.settings import Settings, secret
-from rankstream.tls import believing
-from rankstream.wire.canary_snapshots import KnownCanary
+from rankstream.settings import Settings
+from rankstream.tls import redis_identity
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
@@ -56,7 +56,8 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
-from rankstream.wire.snapshot_names import following_key
+from rankstream.wire.models.canary_snapshots import KnownCanary
+from rankstream.wire.models.snapshot_names import following_key
 
 __all__ = [
     "BATCH_BYTES",
@@ -94,38 +95,36 @@ class SnapshotStore(DecisionStore):
     Parameters
     ----------
     url
-        Without credentials; `rediss://` for TLS.
-    ca_file
-        Authorities that Redis' certificate may be of, where not those of the system.
+        Without credentials; `rediss://` for TLS. Of sentinels and clusters see
+        `rankstream.configuration.redis_url`.
     keep
         Versions of each model that stay.
     timeout_s
         How long to wait for one answer.
     retries
         How often to ask again before a call fails.
+    identity
+        Username, password, `ca_file` and the like, as
+        `rankstream.redis_store.redis_clients.Identity` has them.
     """
 
-    def __init__(  # noqa: PLR0913  what a connection needs
+    def __init__(
         self,
         url: str,
         *,
         namespace: str = "",
-        username: str = "",
-        password: str = "",
-        ca_file: str = "",
         keep: int = 50,
         timeout_s: float = 2.0,
         retries: int = 2,
+        **identity: str,
     ) -> None:
         if keep < 1:
             raise ValueError(f"keep must be at least 1; got {keep}")
         self._keep = keep
         super().__init__(
             url,
+            Identity(**identity),
             namespace=namespace,
-            username=username,
-            password=password,
-            ca_file=ca_file,
             timeout_s=timeout_s,
             retries=retries,
         )
@@ -285,17 +284,17 @@ class SnapshotStore(DecisionStore):
     def load(self, model: str, pointer: Pointer) -> bytes | None:
         """The envelope of one version, or None."""
         name = f"{self._versions_of(model)}{pointer}"
-        return cast("bytes | None", self._call(self._client.get, name))
+        return cast("bytes | None", self._call("get", name))
 
     def versions(self, model: str) -> list[Pointer]:
         """Versions that are there, oldest first."""
         name = f"{self._prefix}versions:{model}"
-        names = self._call(self._client.lrange, name, 0, -1)
+        names = self._call("lrange", name, 0, -1)
         return [pointer_from(each) for each in names]
 
     def models(self) -> list[str]:
         """Models that have a snapshot."""
-        names = self._call(self._client.smembers, f"{self._prefix}models")
+        names = self._call("smembers", f"{self._prefix}models")
         return sorted(name.decode() for name in names)
 
     def verify(self, model: str) -> list[tuple[Pointer, str]]:
@@ -353,14 +352,10 @@ def store_of(settings: Settings, *, retries: int = 2) -> SnapshotStore:
     SettingsError
         Where a file with a password or with certificates cannot be read.
     """
-    if settings.redis.ca_file:
-        believing("redis.ca_file", settings.redis.ca_file)
     return SnapshotStore(
         settings.redis.url,
         namespace=settings.namespace,
-        username=settings.redis.username,
-        password=secret("REDIS_PASSWORD", settings.redis.password_file),
-        ca_file=settings.redis.ca_file,
+        **redis_identity(settings.redis),
         keep=settings.redis.keep_versions,
         retries=retries,
     )

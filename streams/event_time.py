@@ -36,7 +36,7 @@ class PlausibleTime:
     """The largest event time of a source that is not out of line with the others.
 
     A time is taken at once where it is ahead by no more than `step_ms` and the time
-    that has passed since the last event. A larger jump is taken when 3/8 of the
+    that has passed since the largest one came. A larger jump is taken when 3/8 of the
     last 64 times are at or beyond it, and at least two: 24 once 64 are known, fewer
     before. So neither one wrong event nor a client whose clock is hours ahead moves
     it, while a true gap of days is followed after 24 events at most. Before 24 times
@@ -51,7 +51,7 @@ class PlausibleTime:
         self._recent: deque[int] = deque(maxlen=RECENT)
 
     def see(self, at_ms: int, *, elapsed_ms: int = 0) -> None:
-        """Take the time of one more event, appended `elapsed_ms` after the last."""
+        """Take one more event, appended `elapsed_ms` after that of the largest time."""
         self._recent.append(at_ms)
         if self.largest_ms >= 0:
             if at_ms <= self.largest_ms + self._step_ms + elapsed_ms:
@@ -131,6 +131,7 @@ class SourceClock:
         self._at_ms = -1
         self._state = ACTIVE
         self._seen_ms = 0
+        self._largest_came_ms = 0
         self._largest_seen_ms = -1
         self._appended_ms = 0
         self._held_until_ms = 0
@@ -140,8 +141,13 @@ class SourceClock:
 
     def see(self, at_ms: int, appended_ms: int) -> None:
         """Take an accepted event of a record that was appended at a time."""
-        elapsed_ms = max(0, appended_ms - self._seen_ms) if self._seen_ms else 0
+        came_ms = self._largest_came_ms
+        elapsed_ms = max(0, appended_ms - came_ms) if came_ms else 0
+        before_ms = self.plausible.largest_ms
         self.plausible.see(at_ms, elapsed_ms=elapsed_ms)
+        # What is old or not believed says nothing of how much time has passed.
+        if self.plausible.largest_ms > before_ms or at_ms == before_ms:
+            self._largest_came_ms = appended_ms
         self._seen_ms = appended_ms
         self._largest_seen_ms = max(self._largest_seen_ms, at_ms)
         self.hear(appended_ms)
@@ -167,9 +173,14 @@ class SourceClock:
             and self.plausible.follows(accepted)
             and self._is_steady(appended_ms)
         ):
+            before_ms = self.plausible.largest_ms
             self.plausible.see_together(accepted)
-            self._seen_ms = int(appended_ms[is_accepted][-1])
-            self._largest_seen_ms = max(self._largest_seen_ms, int(accepted.max()))
+            came_ms = appended_ms[is_accepted]
+            self._seen_ms = int(came_ms[-1])
+            if (largest := int(accepted.max())) >= before_ms:
+                last = int(np.flatnonzero(accepted == largest)[-1])
+                self._largest_came_ms = int(came_ms[last])
+            self._largest_seen_ms = max(self._largest_seen_ms, largest)
             self.hear(int(appended_ms[0]))
             self._appended_ms = int(appended_ms[-1])
             if self._is_on_a_broker:  # behind the first no hold begins
@@ -201,7 +212,7 @@ class SourceClock:
 
         Nothing more comes, so windows of times that were not believed are closed too.
         """
-        self.plausible.conclude()
+        self._conclude()
         self._state = ENDED
         if self._largest_seen_ms >= 0:
             self._at_ms = max(self._at_ms, self._largest_seen_ms + self._closing_ms)
@@ -240,14 +251,15 @@ class SourceClock:
         """What `restore` takes; how long the source was silent starts anew."""
         return [
             self.plausible.state(), self._at_ms, self._state, self._largest_seen_ms,
-            self._seen_ms, self._held_until_ms,
+            self._seen_ms, self._held_until_ms, self._largest_came_ms,
         ]  # fmt: skip
 
     def restore(self, state: list[Any]) -> None:
         """Take back a state."""
         plausible, self._at_ms, self._state, self._largest_seen_ms, *times = state
-        # Earlier layouts lack the last of these, or both.
+        # Earlier layouts lack the last of these.
         self._seen_ms, self._held_until_ms = (*times, 0, 0)[:2]
+        self._largest_came_ms = times[2] if len(times) > 2 else self._seen_ms
         self._appended_ms = self._seen_ms
         # What came meanwhile may be read of another source first, with its end, which
         # must not make late what this one has: it holds time until it is heard.
@@ -271,11 +283,17 @@ class SourceClock:
             appended_ms + LONGEST_HOLD_MS,
         )
 
+    def _conclude(self) -> None:
+        before_ms = self.plausible.largest_ms
+        self.plausible.conclude()
+        if self.plausible.largest_ms > before_ms:
+            self._largest_came_ms = self._seen_ms
+
     def _fall_idle(self) -> None:
         # A single event may be wrong: others can contradict it until its window ends.
         is_closing = self._silent_ms >= self._closing_ms
         if is_closing or (self._state == ACTIVE and not self.plausible.is_uncertain):
-            self.plausible.conclude()
+            self._conclude()
         self._state = IDLE
         largest = self.plausible.largest_ms
         if largest >= 0:

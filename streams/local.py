@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
+from rankstream.private_files import created_privately
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
@@ -229,11 +230,14 @@ def _add(total: dict[str, int], counts: dict[str, int], prefix: str) -> None:
 
 
 def write_changes(path: Path, changes: Iterable[Change]) -> int:
-    """Write the last value of each key, framed; returns how many there are."""
+    """Write the last value of each key, framed; returns how many there are.
+
+    The owner of the file alone may read it.
+    """
     last = {change.key: change.value for change in changes}
     kept = [(key, last[key]) for key in sorted(last) if last[key] is not None]
     partial = path.with_suffix(path.suffix + ".partial")
-    with partial.open("wb") as file:
+    with created_privately(partial) as file:
         for pair in kept:
             for part in pair:
                 file.write(_length.pack(len(part or b"")) + (part or b""))

@@ -7,18 +7,21 @@ nothing of, `since` of the row stays.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rankstream.settings import Settings
 from streams.comparisons.canary_lists import CanaryLists
-from streams.comparisons.intervention_lists import trained_of
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.candidates_fold import CandidatesFold
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.consumer import Consumer
 from streams.fold.statistics_fold import StatisticsFold
+from streams.native.intervention_lists import Rules
+
+if TYPE_CHECKING:
+    from rankstream.settings import Settings
 
 
-def partition_fold(partition: int, settings: Settings) -> CanonicalFold:
+def partition_fold(partition: int, settings: "Settings") -> CanonicalFold:
     """A new fold of one partition of `events`."""
     return CanonicalFold(
         partition,
@@ -29,7 +32,7 @@ def partition_fold(partition: int, settings: Settings) -> CanonicalFold:
     )
 
 
-def consumers_of(settings: Settings, partition: int) -> tuple[Consumer, ...]:
+def consumers_of(settings: "Settings", partition: int) -> tuple[Consumer, ...]:
     """New consumers of one partition; state and fingerprint keep this order."""
     keep_ms = settings.time.keep_ms
     statistics = StatisticsFold(
@@ -39,13 +42,30 @@ def consumers_of(settings: Settings, partition: int) -> tuple[Consumer, ...]:
     preferences = PreferencesFold(
         settings.experiments,
         partition,
-        trained_of(settings),
-        CanaryLists(deployed, settings, partition) if deployed else None,
+        trained_rules(settings),
+        CanaryLists(deployed, settings.statistics, partition) if deployed else None,
     )
     return (
         statistics,
         preferences,
         CandidatesFold(partition, keep_ms, statistics.has_set),
+    )
+
+
+def trained_rules(settings: "Settings") -> Rules | None:
+    """Whose lists are counted by version; None where none is trained or promoted."""
+    models = sorted(settings.deployed)
+    if not models:
+        return None
+    statistics = settings.statistics
+    return Rules(
+        models,
+        settings.limits.interventions,
+        {
+            action: name == statistics.reward
+            for action, name in sorted(statistics.actions.items())
+        },
+        counts_others=statistics.classes()[0] == statistics.reward,
     )
 
 

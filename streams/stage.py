@@ -1,7 +1,7 @@
 """What a stage of the pipeline is: a fold over one partition of one topic.
 
-The shell (`streams.kafka.committer` on Kafka, `streams.local` in process) brings
-records and takes outputs and state; a stage never waits, fetches or publishes.
+The shell (`streams.kafka.partitions.committer` on Kafka, `streams.local` in process)
+brings records and takes outputs and state; a stage never waits, fetches or publishes.
 """
 
 from collections.abc import Iterable

@@ -165,7 +165,7 @@ STAGES = (
         state_topics=(state_topic("ingest-queries"),),
         build=_ingest_queries,
         outputs=(EVENTS, dead_letters(QUERIES)),
-        version=2,
+        version=3,
         since=1,
         state_always=True,
         pinned=INGEST_PINNED,
@@ -177,7 +177,7 @@ STAGES = (
         state_topics=(state_topic("ingest-clicks"),),
         build=_ingest_clicks,
         outputs=(EVENTS, dead_letters(CLICKS)),
-        version=2,
+        version=3,
         since=1,
         state_always=True,
         pinned=INGEST_PINNED,
@@ -200,7 +200,7 @@ STAGES = (
             dead_letters(QUERIES),
             dead_letters(CLICKS),
         ),
-        version=5,
+        version=6,
         since=2,
         conversion=CONVERT_STATISTICS,
         warm_up=_warm_up_comparisons,
@@ -225,6 +225,19 @@ STAGES = (
 def group_of(namespace: str, role: str) -> str:
     """The consumer group of a role with stages."""
     return worker_group(namespace, role)
+
+
+def writer_of(*owner: str) -> str:
+    """The id of the transactions of a stage or of what a role writes, by its names.
+
+    Without namespace. It is a promise, as formats are: an older worker's transactions
+    are ended by it.
+    """
+    return "-".join(("rankstream", *owner))
+
+
+RESTORE_WRITER = writer_of("restore")
+"""The id of the transactions in which a backup is written back."""
 
 
 def written_topics() -> frozenset[str]:

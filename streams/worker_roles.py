@@ -4,7 +4,7 @@ Nothing heavy is loaded before a role begins.
 """
 
 from asyncio import Event
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from rankstream.wire.topics import (
     STATISTICS,
     TRAINING,
 )
-from streams.topology import STAGES, StageKind
+from streams.topology import STAGES, StageKind, writer_of
 
 if TYPE_CHECKING:
     from streams.kafka.status.status_page import Status
@@ -42,6 +42,10 @@ class Role:
         What it runs, where it has no stages.
     sources, outputs
         What it then reads and writes.
+    foreign
+        Topics of others that it reads as a member of its group, by full names.
+    writers
+        Ids of its transactions, without namespace.
     is_needed
         Whether a worker that is told no role starts it.
     loads
@@ -55,6 +59,8 @@ class Role:
     serve: Serve | None = None
     sources: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    foreign: Callable[[Settings], Iterable[str]] = lambda _: ()
+    writers: Callable[[Settings], Iterable[str]] = lambda _: ()
     is_needed: Callable[[Settings], bool] = lambda _: True
     loads: tuple[str, ...] = ("streams.kafka.status.status_page",)
 
@@ -102,8 +108,20 @@ def _is_training(settings: Settings) -> bool:
     return bool(is_valued or settings.schedules or settings.deployed)
 
 
+def _trained(settings: Settings) -> Iterable[str]:
+    return [writer_of("train", each) for each in (*settings.curves, *settings.deployed)]
+
+
 def _is_deciding(settings: Settings) -> bool:
     return bool(settings.decided)
+
+
+def _decided(settings: Settings) -> Iterable[str]:
+    return [writer_of("decide", each) for each in settings.decided]
+
+
+def _sources(settings: Settings) -> Iterable[str]:
+    return [each.topic for each in settings.sources.values()]
 
 
 def _has_sources(settings: Settings) -> bool:
@@ -140,7 +158,7 @@ ROLES = {
             _evaluate,
             (PREFERENCES,),
             (EVALUATIONS,),
-            _is_evaluating,
+            is_needed=_is_evaluating,
         ),
         Role(
             "train",
@@ -149,7 +167,8 @@ ROLES = {
             _train,
             (STATISTICS, CANDIDATES, PREFERENCES, SNAPSHOTS, TRAINING),
             (SNAPSHOTS, TRAINING, EVALUATIONS),
-            _is_training,
+            writers=_trained,
+            is_needed=_is_training,
         ),
         Role(
             "adapt",
@@ -158,7 +177,9 @@ ROLES = {
             _adapt,
             (QUERIES,),
             (QUERIES, CLICKS),
-            _has_sources,
+            foreign=_sources,
+            writers=lambda _: [writer_of("adapt")],
+            is_needed=_has_sources,
         ),
         Role(
             "decide",
@@ -167,7 +188,8 @@ ROLES = {
             _decide,
             (STATISTICS, CANDIDATES, SNAPSHOTS, DECISIONS),
             (DECISIONS, SNAPSHOTS),
-            _is_deciding,
+            writers=_decided,
+            is_needed=_is_deciding,
         ),
     )
 }

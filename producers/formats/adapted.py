@@ -55,6 +55,10 @@ class Adapted:
         The first of these, by unit.
     notes
         What else a person should know.
+    lacks_clicked
+        Whether a table has no column that says what was clicked.
+    n_empty
+        Cells of such a column that are empty.
     """
 
     documents: int = 0
@@ -67,6 +71,8 @@ class Adapted:
     units: Counter[str] = field(default_factory=Counter)
     odd_times: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    lacks_clicked: bool = False
+    n_empty: int = 0
 
     def refuse(self, error: NotAdapted) -> None:
         """Count a document that cannot be adapted."""

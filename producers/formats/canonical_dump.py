@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -31,9 +31,11 @@ from rankstream.wire.events import (
     decode_items,
     encode_event,
 )
+from rankstream.wire.events import SCHEMA as EVENT_SCHEMA
 from rankstream.wire.exposures import unpack_exposures
 from rankstream.wire.input_events import Event
 from rankstream.wire.routing import SEGMENT_MARK
+from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import CLICKS, EVENTS, MAX_RECORD_BYTES, QUERIES
 
 MAGIC = b"rankstream-log\x01\n"
@@ -50,6 +52,22 @@ class Header(NamedTuple):
 
     topic: str
     n_partitions: int
+
+
+class LoggedRecord(Protocol):
+    """A record as a reader of topics gives it."""
+
+    @property
+    def partition(self) -> int:
+        """Where it stands."""
+
+    @property
+    def offset(self) -> int:
+        """And at which place."""
+
+    @property
+    def value(self) -> bytes | None:
+        """What it holds."""
 
 
 def is_dump(path: Path) -> bool:
@@ -78,6 +96,23 @@ def write_dump(path: Path, header: Header, records: Iterable[tuple[int, bytes]])
             n_records += 1
         _write(file, [n_records])
     return n_records
+
+
+def checked_records(
+    records: Iterable[LoggedRecord], topic: str
+) -> Iterator[tuple[int, bytes]]:
+    """Partitions and values of a log, each of which this release can read back.
+
+    Raises
+    ------
+    SchemaRefused
+        Where another release wrote one.
+    """
+    for record in records:
+        value = record.value or b""
+        where = f"{topic}[{record.partition}]@{record.offset}"
+        check_schema(value, EVENT_SCHEMA, f"a record of {topic}", where)
+        yield record.partition, value
 
 
 def read_header(path: Path) -> Header:

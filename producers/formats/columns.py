@@ -48,6 +48,7 @@ NO_QUERY = (
     "no column says what was asked for: each list is a query of its own, of which no "
     "other list tells; --columns query=COLUMN names it"
 )
+NO_POSITION = "no column says positions: rows of a list are taken in their order"
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", ""})
@@ -172,6 +173,7 @@ def events_of(
             shown = [{**row, **now} for row in shown]
         if "query" not in shown[0]:
             adapted.note(NO_QUERY)
+        _note_places(shown, adapted)
         # A cell with all items is a list: the next one of its id repeats it.
         lists = [[row] for row in shown] if "items" in shown[0] else [shown]
         for rows in lists:
@@ -184,6 +186,17 @@ def events_of(
             for event in events:
                 at_ms = event.at_ms
                 yield event
+
+
+def _note_places(rows: list[Row], adapted: Adapted) -> None:
+    """Keep what is not told of where items stood, and whether they were clicked."""
+    first = rows[0]
+    if "position" not in first and "items" not in first:
+        adapted.note(NO_POSITION)
+    if "clicked" in first:
+        adapted.n_empty += sum(row["clicked"] in (None, "") for row in rows)
+    else:
+        adapted.lacks_clicked = True
 
 
 def _csv_rows(
@@ -298,6 +311,11 @@ def _ordered(rows: list[Row], base: int) -> list[Row]:
         remedy = ""
         if base and 0 in places:
             remedy = ": set ordinal_base = 0 where places are counted from 0"
+        elif len({*places}) < len(places):
+            remedy = (
+                ": where rows repeat, leave out repeated ones, of a DataFrame with "
+                "df.drop_duplicates()"
+            )
         raise NotAdapted(
             "ordinal",
             f"positions of a list must be {base} to {base + len(rows) - 1}, each once; "

@@ -5,8 +5,9 @@ of columns, of members of a JSON object, or `f1`, `f2` ... of a LETOR file.
 """
 
 import io
+import itertools
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -54,14 +55,14 @@ class FeatureRows:
     items : [n_rows]
     features : [n_rows, n_features]
     left_out
-        Columns that hold no numbers.
+        Columns that are no features, and how many rows of each hold no number.
     """
 
     names: list[str]
     queries: list[str] | None
     items: list[str]
     features: Singles
-    left_out: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -72,7 +73,17 @@ class _Taken:
     queries: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
     values: "array[float]" = field(default_factory=lambda: array("f"))
-    left_out: tuple[str, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+    takes_missing: bool = False
+
+    def number(self, value: Any) -> float:
+        """A feature; NaN where it may be missing, and is."""
+        return np.nan if self.takes_missing and value in (None, "") else float(value)
+
+    def note_gaps(self, row: Mapping[str, Any]) -> None:
+        """Count what is no number in columns that are no features."""
+        for name in self.left_out:
+            self.left_out[name] += not _is_number(row.get(name))
 
 
 def read_feature_rows(
@@ -81,6 +92,7 @@ def read_feature_rows(
     columns: Mapping[str, str] | None = None,
     names: Sequence[str] = (),
     queries: Sequence[str] = QUERY,
+    takes_missing: bool = False,
 ) -> FeatureRows:
     """The rows of files, in their order.
 
@@ -95,6 +107,8 @@ def read_feature_rows(
         `columns` names, else all columns of numbers.
     queries
         Names that the column of queries may have, where none is named.
+    takes_missing
+        Whether an empty cell is NaN, a feature that is missing; else it is refused.
 
     Raises
     ------
@@ -102,7 +116,7 @@ def read_feature_rows(
         With file, line and reason: a column that is missing, a value that is no finite
         number, a file without rows, files with other features than the first.
     """
-    taken = _Taken()
+    taken = _Taken(takes_missing=takes_missing)
     has_queries: bool | None = None
     for path in paths:
         before = len(taken.items)
@@ -198,7 +212,8 @@ def _read_table(
         )
     query = _column("query", queries, columns, there)
     if not names:
-        names, taken.left_out = _features_in(first[1], columns, {item, query}, path)
+        names, others = _features_in(first[1], columns, {item, query}, path)
+        taken.left_out = dict.fromkeys(others, 0)
     elif missing := [each for each in names if each not in there]:
         raise FileUnreadable(
             path,
@@ -207,23 +222,17 @@ def _read_table(
             f"{', '.join(there)!r:.300}: rename the column, or add it",
         )
     taken.names = [*names]
-    for number, row in _chained(first, rows):
+    for number, row in itertools.chain([first], rows):
         if query is not None:
             taken.queries.append(_text(row.get(query), query, path, number))
         taken.items.append(_text(row.get(item), item, path, number))
+        taken.note_gaps(row)
         try:
-            taken.values.extend([float(row[name]) for name in names])
-        except (KeyError, TypeError, ValueError, OverflowError):
-            _refuse_number(row, names, path, number)
+            taken.values.extend([taken.number(row.get(name)) for name in names])
+        except (TypeError, ValueError, OverflowError):
+            _refuse_number(row, taken, path, number)
     _check_finite(taken, len(names), path)
     return query is not None
-
-
-def _chained(
-    first: tuple[int, Mapping[str, Any]], rows: Iterable[tuple[int, Mapping[str, Any]]]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    yield first
-    yield from rows
 
 
 def _column(
@@ -258,9 +267,9 @@ def _features_in(
     return found, tuple(each for each in asked if each not in found)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any, number: Callable[[Any], float] = float) -> bool:
     try:
-        float(value)
+        number(value)
     except (TypeError, ValueError, OverflowError):
         return False
     return True
@@ -277,21 +286,24 @@ def _text(value: Any, name: str, path: Path, number: int) -> str:
 
 
 def _refuse_number(
-    row: Mapping[str, Any], names: Sequence[str], path: Path, number: int
+    row: Mapping[str, Any], taken: _Taken, path: Path, number: int
 ) -> NoReturn:
-    wrong = next(each for each in names if not _is_number(row.get(each)))
+    is_wrong = (not _is_number(row.get(each), taken.number) for each in taken.names)
+    wrong = next(itertools.compress(taken.names, is_wrong))
+    filled = "leave it empty" if taken.takes_missing else "fill it, with 0 say"
     raise FileUnreadable(
         path,
         number,
         f"a feature must be a number in each row; {wrong!r} is {row.get(wrong)!r:.60}: "
-        "fill it, with 0 say, or take other columns with --columns features=A+B",
+        f"{filled}, or take other columns with --columns features=A+B",
     )
 
 
 def _check_finite(taken: _Taken, width: int, path: Path) -> None:
     values = np.frombuffer(taken.values, np.float32)
-    if not np.isfinite(values).all():
-        place = int(np.flatnonzero(~np.isfinite(values))[0])
+    is_known = np.isfinite(values) | (taken.takes_missing & np.isnan(values))
+    if not is_known.all():
+        place = int(np.flatnonzero(~is_known)[0])
         raise FileUnreadable(
             path,
             0,

@@ -60,11 +60,14 @@ class FeatureTable:
     ----------
     n_different
         Rows of a place that was there before, with other numbers: the first stands.
+    n_again
+        Those with the same numbers.
     """
 
     rows: FeatureRows
     joined: Joined = field(default_factory=Joined)
     n_different: int = 0
+    n_again: int = 0
 
     def __post_init__(self) -> None:
         self.list_hash = features_hash(self.rows.names)
@@ -77,7 +80,9 @@ class FeatureTable:
             query = normalised_query(queries[number]) if queries is not None else ""
             first = self._place.setdefault((query, item), number)
             if first != number:
-                self.n_different += bool((features[first] != features[number]).any())
+                is_other = bool((features[first] != features[number]).any())
+                self.n_different += is_other
+                self.n_again += not is_other
             elif queries is not None:
                 self._of_query.setdefault(query, {})[item] = None
 
@@ -120,7 +125,7 @@ class FeatureTable:
         known = {*names}
         lacking = next(
             (x for x in map(str, found["shown"]) if x not in known), None
-        ) or next((x for x in names if self._number(query, x) is None), None)
+        ) or next((x for x in names if self.number(query, x) is None), None)
         if lacking is not None:
             self.joined.lacking = self.joined.lacking or (query, lacking)
             return event
@@ -128,7 +133,7 @@ class FeatureTable:
         if given is None:
             found["candidates"] = names
         if self._logged.is_due(query, names, self.list_hash, event.at_ms):
-            numbers = [self._number(query, each) for each in names]
+            numbers = [self.number(query, each) for each in names]
             table = self.rows.features[np.array(numbers, np.int64)]
             packed = table.astype("<f4").tobytes()
             if len(packed) * 4 // 3 + len(event.value) > ROOM_BYTES:
@@ -144,7 +149,8 @@ class FeatureTable:
         shown = self._shown.get(query, ())
         return [each for each in shown if ("", each) in self._place]
 
-    def _number(self, query: str, item: str) -> int | None:
+    def number(self, query: str, item: str) -> int | None:
+        """Of the row of an item; None where there is none. The query is normalised."""
         return self._place.get(("" if self.is_of_items else query, item))
 
     def told(self) -> list[str]:
@@ -170,8 +176,7 @@ class FeatureTable:
             f"{len(rows.names)} features of {len(self._place):,} {of} beside "
             f"{found.with_features:,} of {found.lists:,} lists"
         ]
-        if rows.left_out:
-            said.append(f"no numbers, and no features: {', '.join(rows.left_out)}")
+        said += _left_out(rows)
         if found.lacking and found.with_features < found.lists:
             query, item = found.lacking
             n = found.lists - found.with_features
@@ -184,6 +189,8 @@ class FeatureTable:
                 f"{self.n_different:,} rows differ from the first of their item; the "
                 "first counts"
             )
+        if self.n_again:
+            said.append(f"{self.n_again:,} rows repeat the first of their item")
         if found.too_large:
             said.append(f"features of {found.too_large:,} lists fit no event")
         return said
@@ -200,3 +207,17 @@ def _query_event(event: Event) -> dict[str, Any] | None:
     if not isinstance(found, dict) or not isinstance(found.get("shown"), list):
         return None
     return found
+
+
+def _left_out(rows: FeatureRows) -> Iterator[str]:
+    """Which columns are no features, and why."""
+    n_rows = len(rows.items)
+    without = [name for name, n in rows.left_out.items() if n == n_rows]
+    if without:
+        yield f"no numbers, and no features: {', '.join(without)}"
+    for name, n in rows.left_out.items():
+        if n < n_rows:
+            yield (
+                f"{name}: {n:,} of {n_rows:,} rows hold no number, so it is no "
+                "feature: fill or drop them"
+            )

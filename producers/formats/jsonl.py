@@ -44,7 +44,7 @@ def read_jsonl(
             event = recognised(text)
         except ValueError as error:
             if bad_lines is None:
-                remedy = "--pass-bad-lines sends such lines on, as dead letters"
+                remedy = "replay --pass-bad-lines sends such lines on, as dead letters"
                 if form := resembled(text):
                     remedy = f"it looks like {form}, which --format {form} reads"
                 raise FileUnreadable(path, number, f"{error}; {remedy}") from error

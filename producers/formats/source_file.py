@@ -11,6 +11,8 @@ from typing import IO, cast
 import msgspec
 import zstandard
 
+from rankstream.private_files import created_privately
+
 CHUNK_BYTES = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -113,11 +115,14 @@ def opened(path: Path) -> IO[bytes]:
 
 @contextlib.contextmanager
 def created(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, packed as its name says, that appears when it is complete."""
+    """A file to write, packed as its name says, that appears when it is complete.
+
+    Its owner alone may read it.
+    """
     unfinished = path.with_name(f".{path.name}.part")
     try:
         with contextlib.ExitStack() as stack:
-            file: IO[bytes] = stack.enter_context(unfinished.open("wb"))
+            file: IO[bytes] = stack.enter_context(created_privately(unfinished))
             if path.suffix == ".gz":
                 packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6)
                 file = cast("IO[bytes]", stack.enter_context(packed))

@@ -119,6 +119,7 @@ def _click(
     queries: Queries | None,
     lists: _Lists | None,
 ) -> list[Event]:
+    """A click; none without an object's id, refused without that of its query."""
     action = needed(
         fields["action_name"], "action_name", CLICKS, "it says what", "type"
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from rankstream.configuration.section import Fault, NotNegative, Positive, Section
-from rankstream.wire.canaries import WITHOUT_CLICK, CanaryRules
+from rankstream.wire.models.canaries import WITHOUT_CLICK, CanaryRules
 
 SHARES = (0.01, 0.05, 0.25, 0.5)
 

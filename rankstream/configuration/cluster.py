@@ -1,11 +1,12 @@
 """Where Kafka and Redis are, how often stages commit, and where workers' pages are."""
 
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
+from rankstream.configuration.client_options import client_option_faults
+from rankstream.configuration.redis_url import redis_url_faults, shown
 from rankstream.configuration.section import (
     Fault,
     Positive,
@@ -17,6 +18,12 @@ from rankstream.wire.topics import LEAST_DAYS
 Days = Annotated[int, msgspec.Meta(ge=-1)]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+OAUTHBEARER = "OAUTHBEARER"
+UNWATCHED, MOST_S = 5, 5.0
+"""So many times as far apart are commits that only windows wait for, and seconds at
+most: commands wait for a stage as long as it goes on."""
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 
 
 class KafkaSettings(Section, frozen=True):
@@ -31,10 +38,12 @@ class KafkaSettings(Section, frozen=True):
     sasl_mechanism: str = ""
     username: str = ""
     password_file: str = ""
+    oauth_token_file: str = ""
     ca_file: str = ""
     certificate_file: str = ""
     key_file: str = ""
     key_password_file: str = ""
+    options: dict[str, int | str | bool | float] = {}
     input_partitions: Positive = 4
     partitions: Positive = 4
     learner_partitions: Positive = 4
@@ -50,6 +59,11 @@ class RedisSettings(Section, frozen=True):
     username: str = ""
     password_file: str = ""
     ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+    key_password_file: str = ""
+    sentinel_username: str = ""
+    sentinel_password_file: str = ""
     keep_versions: Positive = 50
 
 
@@ -67,6 +81,28 @@ class DeliverySettings(Section, frozen=True):
     stop_s: PositiveFloat = 30.0
     instance_id: str = ""
 
+    @property
+    def longest_s(self) -> dict[str, float]:
+        """What commits must be less than apart, in seconds, by the setting's name."""
+        return {
+            "session_timeout_s": self.session_timeout_s,
+            "transaction_timeout_ms": self.transaction_timeout_ms / 1_000,
+        }
+
+    @property
+    def unwatched_commit_s(self) -> float:
+        """Seconds between commits that only windows wait for.
+
+        Examples
+        --------
+        >>> DeliverySettings(commit_s=0.1).unwatched_commit_s
+        0.5
+        >>> DeliverySettings(commit_s=7.0).unwatched_commit_s
+        7.0
+        """
+        most_s = min(MOST_S, *(each_s / 2 for each_s in self.longest_s.values()))
+        return max(self.commit_s, min(UNWATCHED * self.commit_s, most_s))
+
 
 class MetricsSettings(Section, frozen=True):
     """The pages of a worker's processes; port 0 means none."""
@@ -78,6 +114,8 @@ class MetricsSettings(Section, frozen=True):
 def kafka_faults(kafka: KafkaSettings) -> Iterator[Fault]:
     """Each setting of `[kafka]` that cannot be so."""
     yield from _of_connection(kafka)
+    yield from _of_identity(kafka)
+    yield from client_option_faults(kafka.options)
     yield from _of_retention(kafka)
 
 
@@ -110,6 +148,19 @@ def _of_connection(kafka: KafkaSettings) -> Iterator[Fault]:
             )
 
 
+def _of_identity(kafka: KafkaSettings) -> Iterator[Fault]:
+    mechanism, setting = kafka.sasl_mechanism, "kafka.sasl_mechanism"
+    if mechanism and mechanism not in MECHANISMS:
+        yield setting, f"{setting} must be one of {list(MECHANISMS)}; got {mechanism!r}"
+    if bool(kafka.oauth_token_file) != (mechanism == OAUTHBEARER):
+        setting = "kafka.oauth_token_file"
+        yield (
+            setting,
+            f"{setting} must be set with kafka.sasl_mechanism {OAUTHBEARER}, and only "
+            f"then; got {kafka.oauth_token_file!r} with {mechanism!r}",
+        )
+
+
 def _of_retention(kafka: KafkaSettings) -> Iterator[Fault]:
     for name in ("events_days", "interactions_days"):
         days = getattr(kafka, name)
@@ -123,11 +174,7 @@ def _of_retention(kafka: KafkaSettings) -> Iterator[Fault]:
 
 def delivery_faults(delivery: DeliverySettings) -> Iterator[Fault]:
     """Each setting of `[delivery]` that cannot be so."""
-    longest = {
-        "session_timeout_s": delivery.session_timeout_s,
-        "transaction_timeout_ms": delivery.transaction_timeout_ms / 1_000,
-    }
-    for name, most_s in longest.items():
+    for name, most_s in delivery.longest_s.items():
         if delivery.commit_s >= most_s:
             yield (
                 "delivery.commit_s",
@@ -138,14 +185,24 @@ def delivery_faults(delivery: DeliverySettings) -> Iterator[Fault]:
 
 def redis_faults(redis: RedisSettings) -> Iterator[Fault]:
     """Each setting of `[redis]` that cannot be so."""
-    if redis.ca_file and not redis.url.startswith("rediss://"):
-        yield (
-            "redis.ca_file",
-            f"redis.ca_file must be set with a url of rediss:// only; got {redis.url}",
-        )
-    if "@" in redis.url or re.search(r"[?&](username|password)=", redis.url):
-        yield (
-            "redis.url",
-            "redis.url must not carry credentials; set the username setting and "
-            "RANKSTREAM_REDIS_PASSWORD or redis.password_file",
-        )
+    for name in ("ca_file", "certificate_file"):
+        if getattr(redis, name) and not redis.url.startswith("rediss"):
+            yield (
+                f"redis.{name}",
+                f"redis.{name} must be set with a url of rediss only; got "
+                f"{shown(redis.url)}",
+            )
+    for name in ("key_file", "key_password_file"):
+        if getattr(redis, name) and not redis.certificate_file:
+            yield (
+                f"redis.{name}",
+                f"redis.{name} must be set with redis.certificate_file; it is missing",
+            )
+    for name in ("sentinel_username", "sentinel_password_file"):
+        if getattr(redis, name) and "+sentinel:" not in redis.url:
+            yield (
+                f"redis.{name}",
+                f"redis.{name} must be set with a url of sentinels only; got "
+                f"{shown(redis.url)}",
+            )
+    yield from redis_url_faults(redis.url)

@@ -26,7 +26,7 @@ LEAST_TO_SPLIT = 6
 
 
 class TimeSettings(Section, frozen=True):
-    """Event time, in milliseconds. See `streams.event_time` for the meaning."""
+    """Event time, in milliseconds. See `docs/settings.md` for the meaning."""
 
     disorder_ms: Positive = 30_000
     click_window_ms: Positive = 300_000

@@ -5,11 +5,9 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 
-from rankstream.configuration.experiments import ExperimentSettings
 from rankstream.configuration.models import TRAINED, ModelSettings, each_once
 from rankstream.configuration.section import Fault, Section
 from rankstream.configuration.training import Schedule, schedule_faults
-from rankstream.wire.envelope import is_pointer
 
 Resamples = Annotated[int, msgspec.Meta(ge=2, le=10_000)]
 
@@ -103,7 +101,6 @@ ESTIMATORS: dict[str, type[Curve]] = {
 def curve_faults(
     curves: Mapping[str, CurveSettings],
     models: Mapping[str, ModelSettings],
-    experiments: Mapping[str, ExperimentSettings],
 ) -> Iterator[Fault]:
     """Each setting of `[curves.NAME]`, or that names a curve, that cannot be so."""
     for name, curve in curves.items():
@@ -123,8 +120,6 @@ def curve_faults(
         yield from _of_sources(f"models.{name}.learns_from", model.learns_from, curves)
         if model.versions == TRAINED:
             yield from _of_reader(f"models.{name}.training.curve", model, curves)
-    for name, experiment in experiments.items():
-        yield from _of_rankers(f"experiments.{name}.rankers", experiment, curves)
 
 
 def _of_anchor(setting: str, anchor: list[float]) -> Iterator[Fault]:
@@ -171,17 +166,3 @@ def _of_reader(
             setting,
             f"{setting} must be one of {known}, as there are several curves; got ''",
         )
-
-
-def _of_rankers(
-    setting: str, experiment: ExperimentSettings, curves: Collection[str]
-) -> Iterator[Fault]:
-    for ranker, source in experiment.rankers.items():
-        above, mark, pointer = source.rpartition("@")
-        made_by = above if mark and is_pointer(pointer.encode()) else source
-        if made_by in curves:
-            yield (
-                setting,
-                f"{setting} must be models that rank; got {source!r} for {ranker!r}, "
-                "which is a curve: name another",
-            )

@@ -1,15 +1,16 @@
 """Experiments: rankers that are compared on users."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from rankstream.configuration.counting import StatisticsSettings
 from rankstream.configuration.section import Fault, Positive, Section
-from rankstream.ranking.logging_policy import LoggingOptions
+from rankstream.ranking.logging_options import LoggingOptions
 from rankstream.ranking.methods import LOGGING_POLICY, METHODS
 from rankstream.ranking.scored_beside import scored_methods
+from rankstream.wire.envelope import is_pointer
 
 MAX_RANKERS = 256
 """Of one experiment."""
@@ -90,3 +91,20 @@ def _of_logging(
             f"is fitted on; got {options.selection}: raise statistics.split_shares or "
             "lower it",
         )
+
+
+def ranker_faults(
+    experiments: Mapping[str, ExperimentSettings], curves: Collection[str]
+) -> Iterator[Fault]:
+    """Each ranker of an experiment that is a curve."""
+    for name, experiment in experiments.items():
+        for ranker, source in experiment.rankers.items():
+            above, mark, pointer = source.rpartition("@")
+            made_by = above if mark and is_pointer(pointer.encode()) else source
+            if made_by in curves:
+                setting = f"experiments.{name}.rankers"
+                yield (
+                    setting,
+                    f"{setting} must be models that rank; got {source!r} for "
+                    f"{ranker!r}, which is a curve: name another",
+                )

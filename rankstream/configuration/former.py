@@ -53,13 +53,15 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
         ("proximal_ratio", plan.takes_ratio),
         ("largest_loss", plan.largest_loss is not None),
         ("floor", plan.loss == LOGGING_LOSS),
+        ("trees", model.grows_trees),
     ):
         if not is_chosen:
             del form["training"][setting]
-    # To whom a version goes out first has no part in what it is.
-    del form["canary"]
-    if not model.learns_from_groups:
-        del form["learns_from_groups"]
+    # To whom a version goes out first has no part in what it is, nor has its bound.
+    del form["canary"], form["snapshot_bytes"]
+    for name in ("learns_from_groups", "feature_ranges"):
+        if not form[name]:
+            del form[name]
     if (versions := form.pop("versions")) != ONLINE:
         form[LEARNER] = versions
     return form
@@ -109,7 +111,7 @@ def in_toml(table: str, name: str, fields: Mapping[str, Any]) -> str:
     after = [9]
     <BLANKLINE>
     """
-    title = f"{table}.{name if _is_bare(name) else _toml(name)}"
+    title = f"{table}.{name if _is_bare(name) else toml_value(name)}"
     below = {k: v for k, v in fields.items() if k in BELOW and isinstance(v, dict)}
     own = {k: v for k, v in fields.items() if k not in below}
     lines = []
@@ -119,7 +121,7 @@ def in_toml(table: str, name: str, fields: Mapping[str, Any]) -> str:
     }.items():
         if section or head == title:
             lines.append(f"[{head}]")
-            lines += [f"{key} = {_toml(value)}" for key, value in section.items()]
+            lines += [f"{key} = {toml_value(value)}" for key, value in section.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -131,11 +133,13 @@ def _is_bare(name: str) -> bool:
     return name.replace("-", "").replace("_", "").isalnum() and name.isascii()
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """JSON is TOML for all that settings may be, but for tables."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items())
+        inside = ", ".join(
+            f"{toml_value(k)} = {toml_value(v)}" for k, v in value.items()
+        )
         return f"{{{inside}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     return msgspec.json.encode(value).decode()

@@ -16,7 +16,8 @@ from rankstream.configuration.section import (
     Section,
     Share,
 )
-from rankstream.ranking.logging_policy import FLOOR
+from rankstream.configuration.trees import TreesSettings
+from rankstream.ranking.logging_options import FLOOR
 
 Moment = Annotated[int, msgspec.Meta(ge=0)] | Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -103,6 +104,8 @@ class TrainingSettings(Schedule, frozen=True):
     `largest_loss` bounds how far a version can fall behind its parent, in expected
     looks of a list. `floor` is of the loss "logging-policy" only, as `cutoff` is in
     its lists: the least P(looked at) of an item that compared rankers differ in.
+    `trees` are of models of that kind, in the place of `epochs`, `batch`,
+    `learning_rate` and `patience`.
     """
 
     cutoff: Positive = 10
@@ -125,6 +128,7 @@ class TrainingSettings(Schedule, frozen=True):
     proximal_ratio: Annotated[float, msgspec.Meta(gt=1)] = PROXIMAL_RATIO
     largest_loss: PositiveFloat | None = None
     floor: PositiveFloat = FLOOR
+    trees: TreesSettings = TreesSettings()
 
     @property
     def takes_ratio(self) -> bool:

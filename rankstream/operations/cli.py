@@ -4,10 +4,14 @@ import argparse
 import importlib
 import importlib.metadata
 import importlib.util
+import math
 import os
 import re
 import sys
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 from rankstream.installation import NotInstalled, check_rooms, not_installed
@@ -15,6 +19,9 @@ from rankstream.wire.nearest_name import suggestion
 
 COMMANDS = {
     "demo": "show the whole pipeline at work, in one process",
+    "init": "write a first settings file, by three questions or by options",
+    "plan": "processes, cores, memory and disk of a load, before anything runs",
+    "doctor": "what is wrong here, with Kafka, topics, Redis and clocks",
     "topics": "create the topics, check them, or split the log",
     "worker": "run the stream processors on Kafka",
     "serve": "events, rankings and combined lists over HTTP",
@@ -34,9 +41,12 @@ COMMANDS = {
     "dlq": "dead letters: list, show, count, replay",
     "schemas": "JSON Schemas of events, for programs in any language",
     "dump": "copy the canonical log into a file",
+    "backup": "copy all that a namespace can be made again from into a folder",
+    "restore": "make a namespace again from a backup, here or on another cluster",
     "export": "lists and clicks as arrays, for other programs",
     "erase": "a person's events: where they are, and a dump without them",
     "recount": "count the canonical log again with independent code, and compare",
+    "completion": "what a shell completes commands and options by",
     "reproduce": "make tables of the literature from LETOR folders",
     "bench": "measure speed and memory, beside a rival in the same run",
 }
@@ -45,8 +55,18 @@ COMMANDS = {
 OF_THE_LAB = frozenset({"demo", "simulate", "reproduce", "bench"})
 """Verbs whose modules are in `rankstream.lab.commands`."""
 
+WAITING = frozenset(
+    {
+        "backup", "decisions", "dlq", "dump", "erase", "evaluate", "experiments",
+        "export", "feed", "intervene", "recount", "replay", "restore", "simulate",
+        "snapshots", "statistics", "topics",
+    }
+)  # fmt: skip
+"""Verbs that wait for Kafka, Redis or workers, and end by themselves."""
+
 EPILOG = """examples:
   rankstream demo                              needs nothing but Python
+  rankstream init shop.toml                    writes settings, by three questions
   rankstream topics create --config shop.toml  on Kafka: first the topics,
   rankstream worker --config shop.toml         then the worker
   rankstream COMMAND --help                    says more about a command
@@ -63,7 +83,7 @@ def main(words: list[str] | None = None) -> int:
     """Run one command; returns the exit status.
 
     2: the call, its input or the settings are wrong; 78: a worker's settings or topics
-    are, so starting it again would not help; 130: Ctrl-C.
+    are, so starting it again would not help; 124: --timeout; 130: Ctrl-C.
     """
     words = sys.argv[1:] if words is None else words
     try:
@@ -116,9 +136,22 @@ def _give_up_output() -> None:
 def _run(words: list[str]) -> int:
     try:
         arguments = parser_for(words).parse_args(words)
-        return int(arguments.run(arguments))
+        return _run_patiently(arguments)
     except ImportError as error:
         raise not_installed(error, _command_of(words)) from error
+
+
+def _run_patiently(arguments: argparse.Namespace) -> int:
+    """Run the command, and wait no longer than it was told."""
+    # Not before our packages are known to be ours.
+    from producers.patience import TimedOut, patience  # noqa: PLC0415
+
+    try:
+        with patience(getattr(arguments, "timeout", None)):
+            return int(arguments.run(arguments))
+    except TimedOut as error:
+        _say([arguments.command], str(error))
+        return 124
 
 
 def _command_of(words: list[str]) -> str:
@@ -139,6 +172,16 @@ def module_of(name: str) -> str:
 
 def parser_for(words: list[str]) -> argparse.ArgumentParser:
     """The parser; only the module of the command at hand is loaded."""
+    return _parser([_command_of(words)])
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser with the arguments of all commands, for what describes them."""
+    return _parser(COMMANDS)
+
+
+def _parser(wanted: Collection[str]) -> argparse.ArgumentParser:
+    """The parser of all commands, with the arguments of some."""
     parser = OptionParser(
         prog="rankstream",
         description="Turn clicks into unbiased statistics and into rankers that learn.",
@@ -148,21 +191,37 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
     version = importlib.metadata.version("rankstream")
     parser.add_argument("--version", action="version", version=version)
     verbs = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = _command_of(words)
     for name, summary in COMMANDS.items():
         if importlib.util.find_spec(module_of(name)) is None:
             continue
         verb = verbs.add_parser(name, help=summary, description=summary)
-        if name == wanted:
-            check_rooms()
-            module = importlib.import_module(module_of(name))
-            verb.set_defaults(run=module.run)
-            verb.epilog = getattr(module, "EPILOG", None)
-            verb.formatter_class = argparse.RawDescriptionHelpFormatter
-            module.add_arguments(verb)
-            _add_settings(verb, None)
-            say_defaults(verb)
+        if name in wanted:
+            _add_command(verb, name)
     return parser
+
+
+def _add_command(verb: argparse.ArgumentParser, name: str) -> None:
+    """Declare the arguments of a command, and what runs it."""
+    check_rooms()
+    module = importlib.import_module(module_of(name))
+    verb.set_defaults(run=partial(run_command, module), whole_parser=whole_parser)
+    verb.epilog = getattr(module, "EPILOG", None)
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+    module.add_arguments(verb)
+    _add_general(verb, None, waits=name in WAITING)
+    say_defaults(verb)
+
+
+def run_command(module: ModuleType, arguments: argparse.Namespace) -> int:
+    """Run a command: by `run` of its module, else of the module `run` below it.
+
+    What running needs, and its arguments do not, is loaded only now: `--help` and
+    completion do without.
+    """
+    run = getattr(module, "run", None)
+    if not callable(run):
+        run = importlib.import_module(f"{module.__name__}.run").run
+    return int(run(arguments))
 
 
 def say_defaults(verb: argparse.ArgumentParser) -> None:
@@ -177,17 +236,39 @@ def say_defaults(verb: argparse.ArgumentParser) -> None:
             action.help = f"{action.help or ''} (default: %(default)s)".strip()
 
 
-def _add_settings(verb: argparse.ArgumentParser, default: str | None) -> None:
+def _add_general(
+    verb: argparse.ArgumentParser, default: str | None, *, waits: bool
+) -> None:
     """The options of every command, which may also come last, behind an action."""
-    for name, kind, what in (
-        ("--config", Path, "the settings: a TOML file"),
-        ("--namespace", str, "prefix of topics, groups and Redis keys"),
-    ):
-        verb.add_argument(name, type=kind, default=default, help=what)
+    verb.add_argument(
+        "--config", type=Path, default=default, help="the settings: a TOML file"
+    )
+    verb.add_argument(
+        "--namespace", default=default, help="prefix of topics, groups and Redis keys"
+    )
+    if waits:
+        verb.add_argument(
+            "--timeout",
+            type=_seconds,
+            default=default,
+            metavar="SECONDS",
+            help="end with status 124 where Kafka, Redis or workers are waited for for "
+            "longer, from the start on (default: wait for them)",
+        )
     for action in verb._actions:  # noqa: SLF001  there is no other way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for below in action.choices.values():
-                _add_settings(below, argparse.SUPPRESS)
+                _add_general(below, argparse.SUPPRESS, waits=waits)
+
+
+def _seconds(told: str) -> float:
+    try:
+        found = float(told)
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found < math.inf:
+        raise argparse.ArgumentTypeError(f"must be seconds, 0 or more; got {told}")
+    return found
 
 
 _CHOICE = re.compile(r"invalid choice: '?(.+?)'? \(choose from (.+)\)$")

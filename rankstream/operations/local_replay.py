@@ -34,7 +34,7 @@ LOST = ("late", "orphan", "dead letter")
 """Outcomes of events that are in no sum."""
 
 _LETTERS = {dead_letters(topic) for topic in (QUERIES, CLICKS)}
-_CODE = HEADER_PREFIX + "code"
+_CODE, _REASON = HEADER_PREFIX + "code", HEADER_PREFIX + "exception.message"
 
 
 class LocalReplay:
@@ -44,11 +44,19 @@ class LocalReplay:
     ----------
     settings
         Their partition counts hold.
+
+    Attributes
+    ----------
+    letters
+        Dead letters by topic and code.
+    reasons
+        Of the first one of each topic and code, in words.
     """
 
     def __init__(self, settings: Settings) -> None:
         began_ms = int(time.time() * 1_000)
         self.letters: Counter[tuple[str, str]] = Counter()
+        self.reasons: dict[tuple[str, str], str] = {}
         self.pipeline = LocalPipeline(
             settings, now=lambda: began_ms, on_output=self._look
         )
@@ -86,9 +94,12 @@ class LocalReplay:
 
     def _look(self, output: Output) -> None:
         if output.topic in _LETTERS:
-            codes = [content for name, content in output.headers if name == _CODE]
-            code = codes[-1].decode() if codes else "unknown"
-            self.letters[output.topic, code] += 1
+            # The last of a name is ours: a record may have brought one like it.
+            told = dict(output.headers)
+            place = output.topic, told.get(_CODE, b"unknown").decode()
+            self.letters[place] += 1
+            reason = told.get(_REASON, b"").decode("utf-8", "replace")
+            self.reasons.setdefault(place, reason)
 
 
 def dump_among(files: Sequence[Path], form: str) -> Path | None:

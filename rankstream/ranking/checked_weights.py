@@ -5,7 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.wire.envelope import CURVE, Snapshot, SnapshotError, pointer_of
+from rankstream.ranking.scoring import scores_of
+from rankstream.ranking.tree_scoring import TreeScorer
+from rankstream.wire.envelope import CURVE, TREES, Snapshot, SnapshotError, pointer_of
+from rankstream.wire.models.forests import unpack_forest
 
 Floats = npt.NDArray[np.float32]
 
@@ -20,12 +23,26 @@ class GivenFeatures(NamedTuple):
 class CheckedWeights(NamedTuple):
     """Copies of a snapshot's numbers; `shift` and `scale` are None where it has none.
 
-    `weights` [n_weights], `shift` and `scale` [n_features].
+    `weights` [n_weights], `shift` and `scale` [n_features]. Of trees there are none of
+    these, and `trees` instead.
     """
 
     weights: Floats
     shift: Floats | None
     scale: Floats | None
+    trees: TreeScorer | None = None
+
+    def scores(self, features: Floats, snapshot: Snapshot) -> Floats:
+        """Scores of documents by the snapshot that these numbers are of, [n_documents].
+
+        Parameters
+        ----------
+        features : [n_documents, n_features]
+            Shifted and normalised; of trees as they are, NaN where one is missing.
+        """
+        if self.trees is not None:
+            return self.trees.scores(features).astype(np.float32)
+        return scores_of(features, self.weights, snapshot.hidden, snapshot.kind)
 
 
 def checked_weights(snapshot: Snapshot, given: GivenFeatures | None) -> CheckedWeights:
@@ -61,6 +78,9 @@ def checked_weights(snapshot: Snapshot, given: GivenFeatures | None) -> CheckedW
             f"another list of {snapshot.n_features}, {_told(snapshot.feature_names)}: "
             "let the service give that, and start it again",
         )
+    if snapshot.kind == TREES:
+        trees = TreeScorer(unpack_forest(snapshot.weights))
+        return CheckedWeights(np.zeros(0, np.float32), None, None, trees)
     found = [
         _finite(name, getattr(snapshot, name), snapshot)
         for name in ("weights", "shift", "scale")

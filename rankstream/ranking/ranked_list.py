@@ -28,7 +28,8 @@ class Ranking(msgspec.Struct, frozen=True):
     the model has them logged. `session` is whose list it is, where that was said;
     `canary` then names the stage of the canary in force, whichever version it is by.
     `decided` is what the list was drawn by where that was decided; scores say nothing
-    of it then, and are not logged.
+    of it then, and are not logged. Where it `lacks_features` none are logged, as events
+    cannot say that one is missing.
     """
 
     order: npt.NDArray[np.int64]
@@ -45,6 +46,7 @@ class Ranking(msgspec.Struct, frozen=True):
     session: str = ""
     canary: str = ""
     decided: TiedList | None = None
+    lacks_features: bool = False
 
     def check_event(self, items: Sequence[str], fields: Mapping[str, Any]) -> None:
         """Refuse what an event of this list cannot say.
@@ -87,8 +89,11 @@ class Ranking(msgspec.Struct, frozen=True):
             "policy": self.policy,
             "shown": [items[row] for row in self.order],
             "candidates": list(items),
-            "features": _base64(self.features[self.order]),
         }
+        if not self.lacks_features:
+            fields["features"] = _base64(self.features[self.order])
+            if log_candidates:
+                fields |= self._of_candidates()
         if self.decided is None:
             fields["scores"] = _base64(self.scores)
         elif self.policy == POLICIES[LOGGED]:
@@ -99,17 +104,21 @@ class Ranking(msgspec.Struct, frozen=True):
             "intervention": self.intervention,
         }
         fields |= {field: name for field, name in names.items() if name}
-        if log_candidates and self.raw is not None:
-            fields["candidate_features"] = _base64(self.raw)
-            fields["features_hash"] = self.features_hash.hex()
-        elif log_candidates:
-            fields["candidate_features"] = _base64(self.features)
         if self.multileaved is not None:
             ranks = self.multileaved.ranks.astype("<u2").tobytes()
             fields["ranks"] = base64.b64encode(ranks).decode("ascii")
             if len(self.multileaved.teams):
                 fields["assignments"] = self.multileaved.teams.tolist()
         return fields
+
+    def _of_candidates(self) -> dict[str, str]:
+        """Features of all candidates, as they were given where that is known."""
+        if self.raw is None:
+            return {"candidate_features": _base64(self.features)}
+        return {
+            "candidate_features": _base64(self.raw),
+            "features_hash": self.features_hash.hex(),
+        }
 
 
 def _base64(values: Floats) -> str:

@@ -6,10 +6,13 @@ A learner computes the same function in `models.rankers`; tests hold them togeth
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.wire.envelope import KINDS
+from rankstream.wire.envelope import NETWORKS
 from rankstream.wire.events import DETERMINISTIC, PLACKETT_LUCE, POLICIES, TAIL_SHUFFLE
 
 Floats = npt.NDArray[np.float32]
+
+LAYERED = ("linear", *NETWORKS)
+"""Kinds whose scores are made layer by layer; trees are in `tree_scoring`."""
 
 DRAWN = tuple(POLICIES[n] for n in (PLACKETT_LUCE, DETERMINISTIC, TAIL_SHUFFLE))
 """Policies by which one ranker's list is drawn here."""
@@ -94,8 +97,8 @@ def scores_of(
     ValueError
         For a kind that is not known here.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {KINDS}; got {kind!r}")
+    if kind not in LAYERED:
+        raise ValueError(f"kind must be one of {LAYERED}; got {kind!r}")
     start, layer = 0, features
     for width in hidden:
         end = start + layer.shape[1] * width

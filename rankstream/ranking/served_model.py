@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.ranking.multileaving import Multileaved, Multileaving, compare
 from rankstream.ranking.ranked_list import Ranking
-from rankstream.ranking.scoring import draw_list, normalised, scores_of, shifted
+from rankstream.ranking.scoring import draw_list, normalised, shifted
 from rankstream.ranking.tied_list import TiedList
 from rankstream.wire.envelope import Pointer, Snapshot
 
@@ -55,12 +55,12 @@ class ServedModel(NamedTuple):
             Where features do not fit the model, or are not finite, or others are
             decided on.
         """
-        snapshot, weights = self.snapshot, self.checked.weights
+        snapshot = self.snapshot
         raw = self._checked_features(features)
         with np.errstate(over="ignore", invalid="ignore"):  # the check is below
             moved = shifted(raw, self.checked.shift, self.checked.scale)
             scaled = normalised(moved, snapshot.normalisation)
-            scores = scores_of(scaled, weights, snapshot.hidden, snapshot.kind)
+            scores = self.checked.scores(scaled, snapshot)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"scores must be finite; version {self.pointer} of {snapshot.model!r} "
@@ -72,18 +72,20 @@ class ServedModel(NamedTuple):
             _check_decided(decided, len(scores))
             order, policy = decided.drawn(cutoff=cutoff, seed=drawn)
         elif policy == "multileave":
+            self._check_has_neighbours()
             made = compare(
-                scaled, weights, snapshot.hidden, snapshot.kind,
+                scaled, self.checked.weights, snapshot.hidden, snapshot.kind,
                 settings=multileaving, cutoff=cutoff, seed=drawn,
             )  # fmt: skip
             order = made.order
         else:
             order = draw_list(scores, cutoff=cutoff, policy=policy, seed=drawn)
+        lacks = self.checked.trees is not None and bool(np.isnan(raw).any())
         return Ranking(
             order, scores, scaled, policy, drawn, snapshot.model, snapshot.version,
             made, snapshot.intervention if intervention is None else intervention,
-            raw if snapshot.log_candidates else None, snapshot.features_hash,
-            session, canary, decided,
+            raw if snapshot.log_candidates and not lacks else None,
+            snapshot.features_hash, session, canary, decided, lacks,
         )  # fmt: skip
 
     def _checked_features(self, features: npt.ArrayLike) -> Floats:
@@ -96,7 +98,11 @@ class ServedModel(NamedTuple):
                 f"them in version {self.pointer}; got shape {values.shape}: give it "
                 f"{n_features} numbers of each document"
             )
-        is_finite = np.isfinite(values).all(axis=1)
+        is_known = np.isfinite(values)
+        if self.checked.trees is not None:
+            # Each node says where what is missing goes.
+            is_known |= np.isnan(values)
+        is_finite = is_known.all(axis=1)
         if not len(values) or not is_finite.all():
             got = f"row {is_finite.argmin()} with others" if len(values) else "none"
             raise ValueError(
@@ -104,6 +110,14 @@ class ServedModel(NamedTuple):
                 f"{model!r}; got {got}: leave the document out, or give it a number"
             )
         return values
+
+    def _check_has_neighbours(self) -> None:
+        if self.checked.trees is not None:
+            raise ValueError(
+                "policy must be another than 'multileave' for a model of trees, as no "
+                f"candidates lie near it; {self.snapshot.model!r} is one: compare it "
+                "by an experiment"
+            )
 
 
 def _check_decided(decided: TiedList, n_documents: int) -> None:

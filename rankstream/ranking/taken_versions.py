@@ -7,8 +7,6 @@ from typing import NamedTuple
 from rankstream.ranking.checked_weights import GivenFeatures, checked_weights
 from rankstream.ranking.decided import Decided
 from rankstream.ranking.served_model import ServedModel
-from rankstream.wire.canaries import is_in_canary
-from rankstream.wire.canary_snapshots import KnownCanary, opened_canary
 from rankstream.wire.decision_shards import DecisionError, DecisionShard
 from rankstream.wire.decisions import Manifest, default_snapshot
 from rankstream.wire.envelope import (
@@ -17,6 +15,8 @@ from rankstream.wire.envelope import (
     features_hash,
     pointer_of,
 )
+from rankstream.wire.models.canaries import is_in_canary
+from rankstream.wire.models.canary_snapshots import KnownCanary, opened_canary
 
 
 class ServedCanary(NamedTuple):

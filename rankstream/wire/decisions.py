@@ -32,7 +32,6 @@ from rankstream.wire.decision_shards import (
 )
 from rankstream.wire.envelope import (
     LARGEST_NUMBER,
-    MAX_NAME,
     Pointer,
     Snapshot,
     SnapshotError,
@@ -41,6 +40,7 @@ from rankstream.wire.envelope import (
     pointer_from,
     pointer_of,
 )
+from rankstream.wire.feature_names import MAX_NAME
 from rankstream.wire.routing import hash_of_query
 from rankstream.wire.schemas import SchemaRefused, check_schema, decoded
 from rankstream.wire.topics import DECISIONS

@@ -3,6 +3,7 @@
     magic (4) | schema (2) | length (4) | SHA-256 of the payload (32) | payload
 
 The payload is MessagePack, numbers are big-endian. Equal snapshots have equal bytes.
+Forests have a schema of their own, which releases before them refuse by its number.
 """
 
 import hashlib
@@ -13,18 +14,23 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rankstream.wire.feature_names import MAX_NAME, fault_of_names
+from rankstream.wire.models.forests import fault_of_forest
 from rankstream.wire.schemas import schema_refusal
 
 MAGIC = b"RSNP"
 SCHEMA = 1
+FOREST_SCHEMA = 2
 HEADER = struct.Struct(">4sHI32s")
 
-KINDS = ("linear", "neural", "neural-tanh", "neural-relu")
+TREES = "trees"
+NETWORKS = ("neural", "neural-tanh", "neural-relu")
+KINDS = ("linear", *NETWORKS, TREES)
 CURVE = "curve"
 """The kind of a curve of bias: no ranker, and no list is made by it."""
 
 CURVE_ROWS = 6
-"""Of its weights; see `rankstream.wire.curves`."""
+"""Of its weights; see `rankstream.wire.models.curves`."""
 
 NORMALISATIONS = ("min-max", "standard", "none")
 
@@ -60,8 +66,9 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     `version` is the number of interactions folded, `created_ms` the event time of the
     last of them, `sources` the last sequence number of each partition of the log.
     `epoch` counts rollbacks. `weights` are little-endian float32, laid out as
-    `rankstream.ranking.scoring` says; those of a curve are float64, laid out as
-    `rankstream.wire.curves` says, and its features are ranks.
+    `rankstream.ranking.scoring` says; those of trees are as
+    `rankstream.wire.models.forests` says, and those of a curve float64, as
+    `rankstream.wire.models.curves` says: its features are ranks.
 
     What follows `weights` is left out of the bytes where it is as by default, from the
     end on, and later minor layouts add fields there, which this one skips.
@@ -111,9 +118,6 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
 N_ALWAYS = Snapshot.__struct_fields__.index("weights") + 1
 """Fields that every snapshot has; the others are trailing and have defaults."""
 
-MAX_NAME = 256
-"""Characters of an intervention or a feature; ingestion takes no longer ids."""
-
 _decode = msgspec.msgpack.Decoder(Snapshot).decode
 
 
@@ -145,36 +149,28 @@ def pointer_from(text: bytes) -> Pointer:
     return Pointer(int(found[1]), int(found[2]))
 
 
-def features_hash(names: list[str] | int) -> bytes:
-    """The hash of a feature list: its names, or `f1`, `f2` ... of that number."""
+def names_of(names: list[str] | int) -> list[str]:
+    """Names of features, or `f1`, `f2` ... of that number."""
     if isinstance(names, int):
-        names = [f"f{number + 1}" for number in range(names)]
-    return hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
+        return [f"f{number + 1}" for number in range(names)]
+    return names
 
 
-def fault_of_names(names: list[str], n_features: int) -> str:
-    """What is wrong with names of features; empty where nothing is."""
-    if len(names) != n_features:
-        return f"names must be as many as features, {n_features}; got {len(names)}"
-    seen: set[str] = set()
-    for number, name in enumerate(names, 1):
-        if not 0 < len(name) <= MAX_NAME or not name.isprintable():
-            # The separator of the hash is no printable character.
-            return (
-                f"names must be of 1 to {MAX_NAME} printable characters; "
-                f"got {name[:MAX_NAME]!r} for feature {number}"
-            )
-        if name in seen:
-            return f"names must differ; got {name!r} again for feature {number}"
-        seen.add(name)
-    return ""
+def features_hash(names: list[str] | int) -> bytes:
+    """The hash of a feature list, by `names_of` it."""
+    joined = "\x1f".join(names_of(names)).encode()
+    return hashlib.blake2b(joined, digest_size=8).digest()
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The envelope; the same snapshot gives the same bytes."""
     payload = _encode(_without_defaults(snapshot))
     digest = hashlib.sha256(payload).digest()
-    return HEADER.pack(MAGIC, SCHEMA, len(payload), digest) + payload
+    return HEADER.pack(MAGIC, _schema(snapshot), len(payload), digest) + payload
+
+
+def _schema(snapshot: Snapshot) -> int:
+    return FOREST_SCHEMA if snapshot.kind == TREES else SCHEMA
 
 
 def _without_defaults(snapshot: Snapshot) -> list[Any]:
@@ -203,9 +199,9 @@ def decode_snapshot(envelope: bytes) -> Snapshot:
         raise SnapshotError(
             "magic", f"an envelope begins with {MAGIC!r}; got {magic!r}"
         )
-    if schema != SCHEMA:
+    if schema not in (SCHEMA, FOREST_SCHEMA):
         where = "byte 4 of its envelope"
-        reason = schema_refusal(schema, SCHEMA, "a snapshot", where)
+        reason = schema_refusal(schema, FOREST_SCHEMA, "a snapshot", where)
         raise SnapshotError("schema", reason)
     payload = envelope[HEADER.size :]
     if len(payload) != length:
@@ -220,34 +216,45 @@ def decode_snapshot(envelope: bytes) -> Snapshot:
         raise SnapshotError(
             "payload", f"a payload must be a snapshot; {error}"
         ) from error
-    _check(snapshot)
+    _check(snapshot, schema)
     return snapshot
 
 
-def _check(snapshot: Snapshot) -> None:
+def _check(snapshot: Snapshot, schema: int) -> None:
+    # Thresholds of trees are of features as they are.
+    is_scaled = snapshot.normalisation != "none" or snapshot.shift or snapshot.scale
     is_known = (
         snapshot.kind in (*KINDS, CURVE)
+        and not (snapshot.kind == TREES and is_scaled)
+        and schema == _schema(snapshot)
         and snapshot.normalisation in NORMALISATIONS
-        and (snapshot.kind not in ("linear", CURVE)) == bool(snapshot.hidden)
+        and (snapshot.kind in NETWORKS) == bool(snapshot.hidden)
     )
     sizes = [snapshot.n_features, *snapshot.hidden]
     numbers = snapshot.epoch, snapshot.version, snapshot.parent_epoch, snapshot.parent
-    least = min(numbers)
-    if not is_known or min(sizes) < 1 or least < 0:
+    if not is_known or min(sizes) < 1 or min(numbers) < 0:
         raise SnapshotError(
             "shape",
             f"a snapshot must be of a known shape; got {snapshot.kind} of {sizes}, "
             f"normalisation {snapshot.normalisation}, {pointer_of(snapshot)}",
         )
     _check_numbers(snapshot)
-    expected = 4 * n_weights(snapshot.n_features, snapshot.hidden)
-    if snapshot.kind == CURVE:
-        expected = 8 * CURVE_ROWS * snapshot.n_features
-    if len(snapshot.weights) != expected:
-        raise SnapshotError(
-            "weights", f"weights must be {expected} bytes; got {len(snapshot.weights)}"
-        )
+    _check_weights(snapshot)
     _check_declared(snapshot)
+
+
+def _check_weights(snapshot: Snapshot) -> None:
+    n_features, n_bytes = snapshot.n_features, len(snapshot.weights)
+    expected = 4 * n_weights(n_features, snapshot.hidden)
+    if snapshot.kind == CURVE:
+        expected = 8 * CURVE_ROWS * n_features
+    if snapshot.kind == TREES:
+        if fault := fault_of_forest(snapshot.weights, n_features):
+            told = f"trees of a snapshot must be whole: {fault}"
+            raise SnapshotError("weights", told)
+    elif n_bytes != expected:
+        told = f"weights must be {expected} bytes; got {n_bytes}"
+        raise SnapshotError("weights", told)
 
 
 def _check_numbers(snapshot: Snapshot) -> None:

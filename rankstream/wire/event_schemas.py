@@ -18,9 +18,9 @@ from rankstream.wire.bounds import (
     MAX_QUERY_CHARACTERS,
     MAX_SHOWN,
 )
-from rankstream.wire.canary_reports import CanaryReport
 from rankstream.wire.events import POLICIES, SCHEMA, ClickEvent, QueryEvent
-from rankstream.wire.model_evaluations import ModelRates, ModelValues
+from rankstream.wire.models.canary_reports import CanaryReport
+from rankstream.wire.models.model_evaluations import ModelRates, ModelValues
 from rankstream.wire.verdicts import Verdict
 
 Schema = dict[str, Any]

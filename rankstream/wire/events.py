@@ -52,7 +52,7 @@ class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     for learners that must score what was not shown: as they were scored, or, with
     `features_hash`, as the service gave them. That names their list, by 16 hexadecimal
     digits, and they are then kept in the topic `candidates`. `canary` names the stage
-    of the canary in force for the session; see `rankstream.wire.canaries`.
+    of the canary in force for the session; see `rankstream.wire.models.canaries`.
     """
 
     schema: int = SCHEMA

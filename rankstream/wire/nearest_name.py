@@ -31,8 +31,17 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`: did you mean …?`, or nothing, behind a sentence that says all names."""
-    near = nearest(name, known)
+    """`: did you mean …?`, or nothing, behind a sentence about another name.
+
+    Examples
+    --------
+    >>> suggestion("searrch", ["search", "shadow"])
+    ': did you mean search?'
+    >>> suggestion("search", ["search", "shadow"])
+    ''
+    """
+    names = [*known]
+    near = "" if name in names else nearest(name, names)
     return f": did you mean {near}?" if near else ""
 
 

@@ -11,6 +11,10 @@ VALIDATE = "validate"
 JOIN = "join"
 
 
+NO_CODE = "unknown"
+"""Stands for the code of a letter that has none."""
+
+
 class Code(StrEnum):
     """Why an event became a dead letter; the value stands in the letter's header.
 

@@ -106,6 +106,16 @@ class AdaptedSource:
         return found
 
 
+COUNTED = (
+    "documents_read",
+    "documents_silent",
+    "documents_refused",
+    "queries_adapted",
+    "clicks_adapted",
+)
+"""What is counted by source."""
+
+
 class Adaptation:
     """Makes records of documents; knows its sources, and queries of lists.
 

@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rankstream.settings import Settings
-from rankstream.wire.canaries import FIELD
+from rankstream.configuration.counting import StatisticsSettings
 from rankstream.wire.events import Interaction
+from rankstream.wire.models.canaries import FIELD
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.schemas import decoded as read_extra
 from rankstream.wire.topics import PREFERENCES
@@ -82,9 +82,8 @@ class CanaryLists:
     """
 
     def __init__(
-        self, models: Sequence[str], settings: Settings, partition: int
+        self, models: Sequence[str], statistics: StatisticsSettings, partition: int
     ) -> None:
-        statistics = settings.statistics
         self._models = frozenset(models)
         self._partition = partition
         self._names = statistics.classes()

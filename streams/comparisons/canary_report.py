@@ -3,8 +3,8 @@
 import math
 
 from models.evaluation.canary_judgement import Difference, Judgement
-from rankstream.wire.canaries import Canary
-from rankstream.wire.canary_reports import CanaryDifference, CanaryReport
+from rankstream.wire.models.canaries import Canary
+from rankstream.wire.models.canary_reports import CanaryDifference, CanaryReport
 
 
 def report_of(

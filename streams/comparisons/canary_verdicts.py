@@ -7,8 +7,8 @@ import numpy as np
 from models.evaluation.canary import judge
 from models.evaluation.canary_judgement import Judgement, Rules
 from rankstream.settings import Settings
-from rankstream.wire.canaries import WITHOUT_CLICK as NAME_WITHOUT
-from rankstream.wire.canaries import Canary
+from rankstream.wire.models.canaries import WITHOUT_CLICK as NAME_WITHOUT
+from rankstream.wire.models.canaries import Canary
 from streams.comparisons.canary_lists import (
     FIRST_CLASS,
     LISTS,

@@ -11,7 +11,7 @@ from models.arrays import Floats, Integers
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
 from models.evaluation.sums import N_GROUPS, SCALE, PreferenceSums
 from models.interleaving.counterfactual import Counterfactual
-from models.interleaving.logging_policy import LoggingPolicy
+from models.interleaving.logging_policy_credit import LoggingPolicy
 from models.interleaving.method import NO_ONE, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import lengths_of, n_documents
@@ -55,7 +55,7 @@ class Comparison:
     ask for, never from the list that was drawn. `totals` [7] are the counts that
     `models.evaluation.list_counts.TOTALS` names. `slopes` [n_ranks] has, of each method
     whose lists a logging policy draws, the sum of what
-    `models.interleaving.logging_policy.LoggingPolicy.slopes` gives, in units of
+    `models.interleaving.logging_policy_credit.LoggingPolicy.slopes` gives, in units of
     1 / `SCALE`.
 
     Raises

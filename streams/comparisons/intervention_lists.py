@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from rankstream.settings import Settings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import PREFERENCES
@@ -45,54 +43,12 @@ LISTS, CLICKS = range(2)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Trained(NamedTuple):
-    """Whose lists are counted, and what a click is.
-
-    Parameters
-    ----------
-    models
-        Names of the models whose versions are trained or promoted.
-    most
-        Interventions kept of each. The first policy is one of them.
-    actions
-        Whether each counts as a click; all others do if `counts_others`.
-    """
-
-    models: tuple[str, ...]
-    most: int
-    actions: dict[str, bool]
-    counts_others: bool
-
-
-def trained_of(settings: Settings) -> Trained | None:
-    """Those of the settings; None where no version is trained or promoted."""
-    models = [*settings.deployed]
-    if not models:
-        return None
-    statistics = settings.statistics
-    return Trained(
-        models=tuple(sorted(models)),
-        most=settings.limits.interventions,
-        actions={
-            action: name == statistics.reward
-            for action, name in sorted(statistics.actions.items())
-        },
-        counts_others=statistics.classes()[0] == statistics.reward,
-    )
-
-
 class InterventionLists:
     """The sums of one partition of the canonical log."""
 
-    def __init__(self, trained: Trained, partition: int) -> None:
-        self._trained = trained
+    def __init__(self, rules: Rules, partition: int) -> None:
+        self._rules = rules
         self._partition = partition
-        rules = Rules(
-            trained.models,
-            trained.most,
-            trained.actions,
-            counts_others=trained.counts_others,
-        )
         self._table = Table(rules)
         self._written: dict[str, bytes] = {}
         self._written_uncounted = 0
@@ -113,7 +69,7 @@ class InterventionLists:
             mark.position
             for mark in interaction.clicks
             if 0 < mark.position <= n_ranks
-            and self._trained.actions.get(mark.action, self._trained.counts_others)
+            and self._rules.actions.get(mark.action, self._rules.counts_others)
         }
         extra = extra_of(impression.extra) if impression.extra else None
         self._table.add(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from models.evaluation.session_coverage import Coverage, coverage_of_groups
 from models.evaluation.session_sequence import rate_interval
 from rankstream.wire.envelope import Pointer
-from rankstream.wire.model_evaluations import (
+from rankstream.wire.models.model_evaluations import (
     FIRST_POLICY,
     InterventionRate,
     ModelRates,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rankstream.configuration.experiments import ExperimentSettings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
@@ -24,15 +23,16 @@ from streams.comparisons.extra import SCHEMA, experiment_of, extra_of
 from streams.comparisons.intervention_lists import (
     UNCOUNTED,
     InterventionLists,
-    Trained,
     name_of,
 )
 from streams.native.closed_impressions import Closed
 from streams.native.comparing import count_compared
+from streams.native.intervention_lists import Rules
 from streams.stage import Change, LogRefused, Output
 from streams.state_pieces import Parts
 
 if TYPE_CHECKING:
+    from rankstream.configuration.experiments import ExperimentSettings
     from streams.comparisons.comparison import Comparison
     from streams.comparisons.logged_lists import ListReader
     from streams.comparisons.plain_lists import PlainLists
@@ -89,7 +89,7 @@ class PreferencesFold:
         self,
         experiments: Mapping[str, ExperimentSettings],
         partition: int,
-        trained: Trained | None = None,
+        trained: Rules | None = None,
         canaries: CanaryLists | None = None,
     ) -> None:
         self._partition = partition

@@ -1,7 +1,8 @@
 """Verdicts: what may be concluded from the sums of an experiment, with its names.
 
 A verdict is a function of the merged sums alone, so that anybody who reads the topic
-`preferences` to the same place comes to the same one.
+`preferences` to the same place comes to the same one. Whether its sessions are enough
+to name a winner is said by `models.evaluation.session_coverage`.
 """
 
 import math

@@ -32,9 +32,9 @@ from streams.decisions.declared_policies import snapshot_policy
 from streams.decisions.inputs import DecisionsRefused
 from streams.decisions.rewrite import Rewrite, newest_first
 from streams.statistics.reader import Statistics
+from streams.training.curves.known_curve import published_curve
 from streams.training.feature_records import FeatureRecords
 from streams.training.inputs import counts_of
-from streams.training.known_curve import published_curve
 
 
 class BanditInputs(NamedTuple):

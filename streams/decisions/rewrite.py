@@ -26,7 +26,6 @@ from models.evaluation.bounds.several_queries import (
     lower_bound_over_queries,
     sums_of_classes,
 )
-from rankstream.snapshots import Pointer, Snapshot, encode_snapshot, pointer_of
 from rankstream.wire.decision_shards import DecisionError, digest_of, pack_shards
 from rankstream.wire.decisions import (
     GENERAL,
@@ -44,8 +43,14 @@ from rankstream.wire.decisions import (
     entry_of,
     manifest_key,
 )
-from rankstream.wire.deployments import deployment_record
-from rankstream.wire.envelope import intervention_of
+from rankstream.wire.envelope import (
+    Pointer,
+    Snapshot,
+    encode_snapshot,
+    intervention_of,
+    pointer_of,
+)
+from rankstream.wire.models.deployments import deployment_record
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS
 from streams.decisions.closed_sets import CandidateSets
 from streams.decisions.decide import Comparison, Decisions

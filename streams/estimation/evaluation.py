@@ -6,7 +6,8 @@ these. What queries add is weighed by their lists and added up: the figures are 
 of `models.estimators.policy_comparison`, of a log that need not fit into memory.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -250,12 +251,13 @@ class _Sums:
             name: Worth(np.zeros(shape), np.zeros(shape[1])) for name in self._names
         }
         covered = set()
+        of_queries = _items_by_query(queries)
         for one in sets_of(queries):
             n_lists = int(one.lists.sum())
             self._n_all += n_lists
             if not n_lists:
                 continue
-            placed = self._placed(queries, one, n_lists)
+            placed = self._placed(queries, one, n_lists, of_queries)
             if placed is None:
                 continue
             covered.add(one.query)
@@ -270,7 +272,11 @@ class _Sums:
         return policies if covered else None
 
     def _placed(
-        self, queries: LoggedQueries, one: LoggedSet, n_lists: int
+        self,
+        queries: LoggedQueries,
+        one: LoggedSet,
+        n_lists: int,
+        of_queries: Sequence[frozenset[str]],
     ) -> dict[str, Placed] | None:
         """Where each policy puts items of a set; None where one says nothing of it."""
         n_ranks = one.placed.shape[1]
@@ -280,6 +286,7 @@ class _Sums:
             one.is_growing,
             [queries.items[item] for item in one.items.tolist()],
             min(n_ranks, self._question.n_ranks or n_ranks),
+            of_queries[one.query],
         )
         placed = {LOGGED: Placed(one.placed / n_lists, np.zeros(n_ranks))}
         is_whole = True
@@ -361,3 +368,11 @@ class _Sums:
             moved = without.alpha - curve.curve.alpha, without.beta - curve.curve.beta
             units[group] |= np.abs(moved).max() > ROUNDING
         return np.asarray(units)
+
+
+def _items_by_query(queries: LoggedQueries) -> list[frozenset[str]]:
+    """Ids that lists of each query could show."""
+    ends = np.searchsorted(queries.owners, np.arange(len(queries.queries) + 1))
+    return [
+        frozenset(queries.items[start:end]) for start, end in pairwise(ends.tolist())
+    ]

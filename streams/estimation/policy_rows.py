@@ -11,6 +11,12 @@ MOST_UNSEEN = 0.05
 """Above this share of what could never be seen it is said in words, and nobody is
 called worse: what is not seen counts as not relevant."""
 
+ROUNDED = 1e-6
+"""A share of a reward below which a difference is how propensities were rounded.
+
+Logs hold them in single precision.
+"""
+
 CHOSEN = "policies were chosen from these clicks"
 
 
@@ -27,7 +33,7 @@ class PolicyRow(NamedTuple):
         See `models.estimators.policy_reward`.
     verdict
         `better` or `worse` than the base where the interval of the difference says so;
-        never `worse` above `MOST_UNSEEN`.
+        never `worse` above `MOST_UNSEEN`, and neither where all is rounding.
     reason
         Why there are no intervals; empty where there are.
     """
@@ -69,18 +75,20 @@ def rows_of(comparison: PolicyComparison, without: str) -> list[PolicyRow]:
             math.nan if reason else float(numbers[i])
             for numbers in (*rewards[2:4], *differences[2:4])
         )
+        difference = float(differences.values[i])
+        is_told = abs(difference) > ROUNDED * abs(point.value)
         row = PolicyRow(
             name,
             point.value,
             low,
             high,
-            float(differences.values[i]),
+            difference,
             less,
             more,
             point.unsupported,
             point.largest_share,
             point.effective_clicks,
-            _verdict(less, more, point.unsupported),
+            _verdict(less, more, point.unsupported) if is_told else "",
             reason,
         )
         rows.append(row)

@@ -14,7 +14,7 @@ from streams.estimation.curve_replicates import (
 )
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
-from streams.training.known_curve import GIVEN
+from streams.training.curves.known_curve import GIVEN
 
 
 class ServedCurves:

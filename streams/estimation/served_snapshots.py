@@ -2,13 +2,6 @@
 
 from collections.abc import Collection
 
-from rankstream.wire.canaries import model_of_canary
-from rankstream.wire.changes import change_key
-from rankstream.wire.deployments import (
-    fitted_groups,
-    is_deployment,
-    learned_models,
-)
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
@@ -18,7 +11,14 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
-from rankstream.wire.snapshot_names import following_key
+from rankstream.wire.models.canaries import model_of_canary
+from rankstream.wire.models.changes import change_key
+from rankstream.wire.models.deployments import (
+    fitted_groups,
+    is_deployment,
+    learned_models,
+)
+from rankstream.wire.models.snapshot_names import following_key
 
 
 class ServedSnapshots:

@@ -7,7 +7,7 @@ import numpy as np
 
 from models.estimators.policy_reward import click_weights_of
 from rankstream.wire.envelope import Snapshot, SnapshotError, pointer_of
-from rankstream.wire.model_evaluations import UNKNOWN, ModelValues, PolicyValue
+from rankstream.wire.models.model_evaluations import UNKNOWN, ModelValues, PolicyValue
 from rankstream.wire.verdicts import Ends
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import Coverage, Evaluation, evaluated

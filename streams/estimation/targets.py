@@ -1,13 +1,12 @@
 """Policies that are to be valued: where they would put the items of a candidate set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from models.arrays import Floats, Singles
 from rankstream.ranking.checked_weights import checked_weights
-from rankstream.ranking.scoring import scores_of
 from rankstream.wire.envelope import Snapshot
 from streams.native.placing import placements_of_scores
 from streams.training.feature_records import FeatureRecords
@@ -29,6 +28,10 @@ class Candidates(NamedTuple):
         Ids.
     n_ranks
         Ranks that lists of it have.
+    of_query
+        Ids that some set of the query has. Others are new: no list could show them.
+        None: those of other sets are not known, and whatever is not among `items`
+        was not to be had.
     """
 
     query: str
@@ -36,6 +39,7 @@ class Candidates(NamedTuple):
     is_growing: bool
     items: Sequence[str]
     n_ranks: int
+    of_query: Container[str] | None = None
 
 
 class Placed(NamedTuple):
@@ -84,12 +88,23 @@ class QueryRanking(NamedTuple):
 class RankingTarget:
     """Rankings by query, or scores of which lists are drawn.
 
-    Of a closed set it ranks those items that the set has. Of lists without candidates
-    it ranks all that it names.
+    Of a closed set it ranks those items that the set has, and those that no set of the
+    query has, which nobody could see. Of lists without candidates it ranks all that it
+    names.
     """
 
     def __init__(self, rankings: Mapping[str, QueryRanking]) -> None:
         self._rankings = rankings
+
+    @property
+    def queries(self) -> list[str]:
+        """Ids of the queries that it ranks."""
+        return [*self._rankings]
+
+    def items_of(self, query: str) -> tuple[str, ...]:
+        """Ids that it ranks of a query; none of a query that it does not rank."""
+        ranking = self._rankings.get(query)
+        return () if ranking is None else ranking.items
 
     def placed(self, candidates: Candidates) -> Placed | None:
         """See `Target`."""
@@ -98,9 +113,12 @@ class RankingTarget:
             return None
         number = {item: i for i, item in enumerate(candidates.items)}
         places = np.array([number.get(item, -1) for item in ranking.items], np.int64)
-        kept = np.flatnonzero(places >= 0)
+        is_there = places >= 0
         if candidates.is_growing:
-            kept = np.arange(len(places))
+            is_there[:] = True
+        elif candidates.of_query is not None and is_there.any():
+            is_there |= [item not in candidates.of_query for item in ranking.items]
+        kept = np.flatnonzero(is_there)
         n_ranks = min(candidates.n_ranks, len(kept))
         if not n_ranks:
             return None
@@ -177,9 +195,8 @@ class SnapshotTarget:
         return places, scores.astype(np.float64)
 
     def _of_features(self, query: str, features: Singles) -> Singles:
-        one = self._snapshot
         scaled = self._scaling.of(query, features)
-        return scores_of(scaled, self._scaling.weights.weights, one.hidden, one.kind)
+        return self._scaling.weights.scores(scaled, self._snapshot)
 
 
 def _placed(

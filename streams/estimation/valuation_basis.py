@@ -55,7 +55,9 @@ def valuation_basis_of(
     interventions = {name.intervention for name in statistics.scopes()}
     told = {name: fitted_on.get(name) for name in interventions}
     logged = basis_of(interventions, models, told, n_groups)
-    basis = basis_of({*interventions, *own}, models, {**told, **own}, n_groups)
+    basis = basis_of(
+        {*interventions, *own}, models, {**told, **own}, n_groups, surely=own.keys()
+    )
     known = _known(statistics, is_fixed=logged.has_intervals)
     return ValuationBasis(basis, choice_of(known, asked), n_groups)
 

@@ -6,7 +6,7 @@ time it is comes from the frontiers in the log, so that the same log gives the
 same outcomes however it is cut into records and whenever it is read.
 
 What is plain is done in C (`native/join.c`): new impressions, clicks on a place of
-an open one, and closing. All other rules stand here.
+an open one, those that wait for theirs, and closing. All other rules stand here.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,6 @@ import numpy as np
 from rankstream.configuration.counting import LimitSettings, TimeSettings
 from rankstream.wire.events import Click, Impression, encode_record
 from streams.event_time import Watermark
-from streams.fold.schedule import Schedule
 from streams.native import elements as e
 from streams.native.closed_impressions import Closed, Int64, Names
 from streams.native.elements import (
@@ -34,7 +33,6 @@ from streams.native.joining import (
     KNOWN,
     LATE,
     NOWHERE,
-    WAITS,
     Accepted,
     NativeJoin,
 )
@@ -61,16 +59,6 @@ FARTHEST_MS = 1 << 61
 
 NO_LIMITS = (1 << 62, 1 << 62)
 """For what was accepted before."""
-
-
-class Awaiting:
-    """Clicks that wait for one impression, in the order in which they came."""
-
-    __slots__ = ("clicks", "n_bytes")
-
-    def __init__(self) -> None:
-        self.clicks: dict[bytes, Click] = {}
-        self.n_bytes = 0
 
 
 class Join:
@@ -101,16 +89,15 @@ class Join:
         self._window_ms = time.click_window_ms
         self._disorder_ms = time.disorder_ms
         self._remember_ms = time.remember_ms
-        self._native = NativeJoin(time.click_window_ms, time.remember_ms)
-        self._waiting: dict[bytes, Awaiting] = {}
-        self._n_waiting = 0
-        self._expiring: Schedule[Click] = Schedule()
+        self._native = NativeJoin(
+            time.click_window_ms, time.disorder_ms, time.remember_ms
+        )
 
     @property
     def pending(self) -> int:
         """Events whose outcome is still open."""
-        n_open, n_placed = self._native.sizes()[:2]
-        return n_open + n_placed + self._n_waiting
+        n_open, n_placed, *_, n_waiting = self._native.sizes()
+        return n_open + n_placed + n_waiting
 
     @property
     def n_open(self) -> int:
@@ -120,7 +107,7 @@ class Join:
     @property
     def n_waiting(self) -> int:
         """Clicks that wait for their impression."""
-        return self._n_waiting
+        return self._native.sizes()[5]
 
     @property
     def n_known(self) -> int:
@@ -149,10 +136,6 @@ class Join:
             i += 1
         self.counts["consumed"] += n_elements - n_frontiers
 
-    def _note(self, click: Click) -> None:
-        """Have the next checkpoint say of a click that it waits, or no longer does."""
-        self._native.note(click.at_ms + self._disorder_ms, encode_record(click))
-
     def _impression(self, raw: bytes, origin: int) -> None:
         impression = decode_impression(raw)
         close_ms = impression.at_ms + self._window_ms
@@ -162,16 +145,20 @@ class Join:
             self.counts["late"] += 1
             self.set_aside.append(("late", impression))
         else:
+            waited = self._native.no_longer_waiting(impression.identity)
             opened = self._native.open(raw, origin)
-            self._meet(impression.identity, opened, close_ms)
+            for one in waited:
+                self._meet(one, opened, close_ms)
 
-    def _meet(self, identity: bytes, opened: int, close_ms: int) -> None:
-        """Attach what was waiting for an impression."""
-        for click in self._no_longer_waiting(identity):
-            if click.at_ms > close_ms:
-                # It was accepted as waiting: say that it no longer is.
-                self._note(msgspec.structs.replace(click, position=WITHDRAWN))
-            self._attach(click, opened, encode_record(click), NOWHERE)
+    def _meet(self, raw: bytes, opened: int, close_ms: int) -> None:
+        """Attach a click that waited for its impression."""
+        click = decode_click(raw)
+        if click.at_ms > close_ms:
+            # It was accepted as waiting: say that it no longer is.
+            withdrawn = msgspec.structs.replace(click, position=WITHDRAWN)
+            due_ms = click.at_ms + self._disorder_ms
+            self._native.note(due_ms, encode_record(withdrawn))
+        self._attach(click, opened, raw, NOWHERE)
 
     def _click(self, raw: bytes, origin: int) -> None:
         click = decode_click(raw)
@@ -187,39 +174,17 @@ class Join:
             self._put_aside("late", click)
         elif self._is_orphan(click):
             self._put_aside("orphan", click)
-        elif not self._may_wait(click):
+        elif self._native.wait(raw, self._limits, origin) == BEYOND:
             self._put_beyond(click)
-        else:
-            self._wait(click)
-            self._note(click)
 
     def _is_orphan(self, click: Click) -> bool:
         return click.at_ms + self._disorder_ms <= self.watermark.at_ms
 
-    def _may_wait(self, click: Click) -> bool:
-        """As many as may be attached: when their impression comes, all of them fit."""
-        waiting = self._waiting.get(click.impression) or Awaiting()
-        n_bytes = waiting.n_bytes + len(encode_record(click))
-        return len(waiting.clicks) < self._limits[0] and n_bytes <= self._limits[1]
-
-    def _wait(self, click: Click) -> None:
-        self._native.give(click.identity, WAITS)
-        waiting = self._waiting.get(click.impression)
-        if waiting is None:
-            waiting = self._waiting[click.impression] = Awaiting()
-            self._native.give(click.impression, AWAITED)
-        waiting.clicks[click.identity] = click
-        waiting.n_bytes += len(encode_record(click))
-        self._n_waiting += 1
-        self._expiring.add((click.at_ms + self._disorder_ms, click))
-
     def _attach(self, click: Click, opened: int, raw: bytes, origin: int) -> None:
         position = self._native.attach(opened, raw, self._limits, origin)
         if position == LATE:
-            self._native.remove(click.identity)
             self._put_aside("late", click)
         elif position == BEYOND:
-            self._native.remove(click.identity)
             self._put_beyond(click)
         elif not position:
             self.counts["dead_letter"] += 1
@@ -240,7 +205,7 @@ class Join:
         if not self.watermark.take(frontier):
             return
         now_ms = self.watermark.at_ms
-        closed, n_applied, are_excluded = self._native.close(now_ms)
+        closed, n_applied, are_excluded, orphans = self._native.close(now_ms)
         if closed is not None:
             self.counts["applied_impressions"] += len(closed)
             self.counts["applied_clicks"] += n_applied
@@ -249,8 +214,8 @@ class Join:
                 closed = closed.select(np.flatnonzero(~are_excluded))
             if len(closed):
                 self.closed.append(closed)
-        for click in self._expiring.due(now_ms):
-            self._expire(click)
+        for raw_orphan in orphans:
+            self._put_aside("orphan", decode_click(raw_orphan))
         self._on_moved()
 
     def _exclude(self, closed: Closed, which: Int64) -> None:
@@ -258,34 +223,6 @@ class Join:
         n_clicks = sum(len(closed[i].clicks) for i in which.tolist())
         for name, n in zip(EXCLUDED, (len(which), n_clicks), strict=True):
             self.counts[name] = self.counts.get(name, 0) + n
-
-    def _expire(self, click: Click) -> None:
-        waiting = self._waiting.get(click.impression)
-        if waiting is None or waiting.clicks.get(click.identity) is not click:
-            return  # another click of that identity may wait by now
-        if self._stop_waiting(click.impression, click.identity):
-            self._put_aside("orphan", click)
-
-    def _stop_waiting(self, impression: bytes, identity: bytes) -> bool:
-        """Let a click wait no longer; False if it does not wait."""
-        waiting = self._waiting.get(impression)
-        click = waiting and waiting.clicks.pop(identity, None)
-        if not (waiting and click):
-            return False
-        waiting.n_bytes -= len(encode_record(click))
-        if not waiting.clicks:
-            del self._waiting[impression]
-            self._native.remove(impression)
-        self._n_waiting -= 1
-        self._native.remove(identity)
-        return True
-
-    def _no_longer_waiting(self, impression: bytes) -> list[Click]:
-        """The clicks that waited for an impression, in the order of their arrival."""
-        waiting = self._waiting.pop(impression, None)
-        clicks = list(waiting.clicks.values()) if waiting else []
-        self._n_waiting -= len(clicks)
-        return clicks
 
     def is_remembered(self, closed_ms: Any) -> Any:
         """Whether what closed at a time is still known; or at each of many."""
@@ -317,31 +254,32 @@ class Join:
             if elements.tags[i] == e.IMPRESSION:
                 self._restore_impression(elements.raw(i))
             else:
-                self._restore_click(decode_click(elements.raw(i)))
+                self._restore_click(elements.raw(i))
             i += 1
         self._native.restored()
 
-    def _restore_click(self, click: Click) -> None:
+    def _restore_click(self, raw: bytes) -> None:
+        click = decode_click(raw)
         if click.position == WITHDRAWN:
-            self._stop_waiting(click.impression, click.identity)
+            self._native.stop_waiting(click.impression, click.identity)
             return
         if self._native.find(click.identity) != ABSENT:
             return
         found = self._native.find(click.impression)
         if found > AWAITED:
             # Not if it is late.
-            self._native.attach(found, encode_record(click), NO_LIMITS)
+            self._native.attach(found, raw, NO_LIMITS)
         elif found != KNOWN and not self._is_orphan(click):
-            self._wait(click)
+            self._native.wait(raw, NO_LIMITS)
 
     def _restore_impression(self, raw: bytes) -> None:
         impression = decode_impression(raw)
         if impression.at_ms + self._window_ms <= self.watermark.at_ms:
             return
+        waited = self._native.no_longer_waiting(impression.identity)
         self._native.open(raw)
-        for click in self._no_longer_waiting(impression.identity):
-            self._native.remove(click.identity)
-            self._restore_click(click)
+        for one in waited:
+            self._restore_click(one)
 
     def state(self) -> list[Any]:
         """What `restore` takes."""

@@ -1,7 +1,8 @@
 """How the join's share of the fold's state lies in its topic.
 
 What was accepted between two checkpoints is a *segment*. Blocks of `logged` say where
-its elements stand in the log, in their order. What stands nowhere there as it is, such
+its elements stand in the log, in the order in which they were accepted: a click that
+waited comes behind its list. What stands nowhere there as it is, such
 as that a click waits no longer, is in blocks of `open` as packed elements; so is all of
 a segment that must not rely on the log. Identities that became known are in blocks of
 `known`. The value under `STATE_KEY` names the segments.
@@ -9,6 +10,7 @@ a segment that must not rely on the log. Identities that became known are in blo
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -38,6 +40,9 @@ ELEMENTS_AT_ONCE = 1_024
 """Of accepted events, or known identities, that are packed into one value."""
 
 REFERENCES_AT_ONCE = BATCH_BYTES // 8
+
+RECORDS_AT_ONCE = 32
+"""Of the log, whose elements were found and are kept while a segment is read."""
 
 LONGEST_REFERRED_MS = LEAST_DAYS * 86_400_000 // 3
 """Of windows whose lists are referred to: a third of what `events` keeps at least. The
@@ -147,7 +152,8 @@ def elements_of(
     raw = (one.raw(i) for one in kept for i in range(len(one)))
     blocks = blocks_of(own[LOGGED], values)
     origins = np.concatenate([np.frombuffer(block, "<i8") for block in blocks])
-    offset, record = NOWHERE, None
+    # Clicks that waited stand in others than the list that they come behind.
+    record_at = lru_cache(RECORDS_AT_ONCE)(partial(_record_at, log))
     for run in _runs(origins):
         if run[0] == NOWHERE:
             packed = [*islice(raw, len(run))]
@@ -157,15 +163,17 @@ def elements_of(
                 )
             yield Elements(NO_HEAD + array_head(len(packed)) + b"".join(packed))
             continue
-        if record is None or offset != run[0] >> NUMBER_BITS:
-            offset = int(run[0] >> NUMBER_BITS)
-            if offset not in log:
-                raise ValueError(
-                    "what open lists refer to must be in the log still; offset "
-                    f"{offset} of {EVENTS} is not"
-                )
-            record = Elements(log[offset])
+        record = record_at(int(run[0] >> NUMBER_BITS))
         yield record.select(run & ((1 << NUMBER_BITS) - 1))
+
+
+def _record_at(log: Log, offset: int) -> Elements:
+    if offset not in log:
+        raise ValueError(
+            "what open lists refer to must be in the log still; offset "
+            f"{offset} of {EVENTS} is not"
+        )
+    return Elements(log[offset])
 
 
 def _runs(origins: Int64) -> list[Int64]:

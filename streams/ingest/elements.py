@@ -1,15 +1,19 @@
 """The events in records of an input topic: in each one, or an array of them."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from rankstream.wire.bounds import LETTER_BYTES, LETTERS_FACTOR, carried_bytes
 from rankstream.wire.input_events import REFUSED_HEADER, refusal_in
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.topics import MAX_ELEMENTS
 from streams.ingest.refusal import Refused, refuse
+from streams.source_records import SourceRecords
 from streams.stage import SourceRecord
 
 TOGETHER = 2_048
@@ -24,6 +28,7 @@ UNREADABLE = (
 )
 """What a decoder raises on bytes that are no JSON."""
 
+_first_byte = itemgetter(0)
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -67,56 +72,65 @@ def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
 class Unpacked(NamedTuple):
     """Elements of records, in their order.
 
-    `raws` [n] are their bytes, `records` [n] what they came in, `indexes` [n] their
-    places in it. `refused` says by number why a record as a whole is none; its element
-    has no bytes.
+    `raws` [n] are their bytes, `rows` [n] say which of the records each came in,
+    `indexes` [n] are their places in it. `refused` says by number why a record as a
+    whole is none; its element has no bytes.
     """
 
+    records: SourceRecords
     raws: list[bytes]
-    records: list[SourceRecord]
-    indexes: list[int]
+    rows: NDArray[np.int64]
+    indexes: NDArray[np.int64]
     refused: dict[int, Refused]
 
-    def selected(self, which: list[int]) -> "Unpacked":
-        """Those with these numbers, none of which is refused."""
-        return Unpacked(
-            [self.raws[number] for number in which],
-            [self.records[number] for number in which],
-            [self.indexes[number] for number in which],
-            {},
-        )
+    @property
+    def times_ms(self) -> NDArray[np.int64]:
+        """When the record of each was appended; [n]."""
+        return self.records.times_ms[self.rows]
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The offset of the record of each; [n]."""
+        return self.records.offsets[self.rows]
+
+    def selected(self, which: NDArray[np.int64]) -> "Unpacked":
+        """Those with the numbers `which` [m], none of which is refused."""
+        raws = [self.raws[number] for number in which.tolist()]
+        return Unpacked(self.records, raws, self.rows[which], self.indexes[which], {})
 
 
-def unpacked(records: list[SourceRecord]) -> Iterator[Unpacked]:
+def unpacked(records: SourceRecords) -> Iterator[Unpacked]:
     """All elements of records, about `TOGETHER` at a time."""
     for first in range(0, len(records), TOGETHER):
         some = records[first : first + TOGETHER]
-        raws = [record.value or b"" for record in some]
-        is_single = {raw[:1] for raw in raws} == {b"{"}
-        names = {name for record in some for name, _ in record.headers}
+        raws = [value or b"" for value in some.values]
+        is_single = all(raws) and set(map(_first_byte, raws)) == {ord("{")}
+        names = {name for each in filter(None, some.headers) for name, _ in each}
         if is_single and REFUSED_HEADER not in names:
-            yield Unpacked(raws, some, [0] * len(raws), {})
+            n = len(raws)
+            yield Unpacked(some, raws, np.arange(n), np.zeros(n, np.int64), {})
         else:
             yield from _unpacked_each(some)
 
 
-def _unpacked_each(records: list[SourceRecord]) -> Iterator[Unpacked]:
-    found = Unpacked([], [], [], {})
-    for record in records:
-        number = len(found.raws)
+def _unpacked_each(records: SourceRecords) -> Iterator[Unpacked]:
+    raws: list[bytes] = []
+    rows: list[int] = []
+    indexes: list[int] = []
+    refused: dict[int, Refused] = {}
+    for row, record in enumerate(records):
         try:
             elements = _elements_in(record)
         except Refused as refusal:
-            found.refused[number] = refusal
+            refused[len(raws)] = refusal
             elements = [b""]
-        found.raws.extend(elements)
-        found.records.extend([record] * len(elements))
-        found.indexes.extend(range(len(elements)))
-        if len(found.raws) >= TOGETHER:
-            yield found
-            found = Unpacked([], [], [], {})
-    if found.raws:
-        yield found
+        raws.extend(elements)
+        rows.extend([row] * len(elements))
+        indexes.extend(range(len(elements)))
+        if len(raws) >= TOGETHER or row == len(records) - 1:
+            places, numbers = np.array([rows, indexes], np.int64)
+            yield Unpacked(records, raws, places, numbers, refused)
+            raws, rows, indexes, refused = [], [], [], {}
 
 
 def _elements_in(record: SourceRecord) -> list[bytes]:

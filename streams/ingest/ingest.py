@@ -27,6 +27,7 @@ from streams.ingest.plain_events import PlainEvents
 from streams.ingest.refusal import Refused
 from streams.ingest.validation import Accepted, EventValidator
 from streams.native.input_events import AT_MS, PARTITION, SIZE, Rules
+from streams.source_records import SourceRecords
 from streams.stage import Change, Output, SourceRecord
 
 END_HEADER = ("rankstream", b"end")
@@ -40,10 +41,10 @@ LONGEST_STEP = 1 / 16
 """Of a click window: so far at most is what a partition knows behind a frontier."""
 
 WAITING_RECORDS = 2_048
-"""So many records wait at most before they are taken."""
+"""So many records wait at most before they are taken, and what came last."""
 
 WAITING_BYTES = 1 << 20
-"""So many bytes of them, and the last record."""
+"""So many bytes of them, and what came last."""
 
 FEW = 8
 """So few events are taken one after the other: a call for them costs more."""
@@ -53,7 +54,6 @@ Written = tuple[int, int] | None
 
 _encode = msgspec.msgpack.Encoder().encode
 _number, _output = itemgetter(0), itemgetter(1)
-_appended_ms = itemgetter(3)
 
 
 class Ingest:
@@ -98,8 +98,9 @@ class Ingest:
         self._written: list[Written] = [None] * self._n_partitions
         self._outputs: list[Output] = []
         self._counts = {"consumed": 0, "passed": 0, "dead_letter": 0}
-        self._waiting: list[SourceRecord] = []
-        self._n_waiting_bytes = 0
+        self._waiting: list[SourceRecords] = []
+        self._alone: list[SourceRecord] = []
+        self._n_waiting = self._n_waiting_bytes = 0
         self._ticks: list[tuple[int, int]] = []
         rules = Rules(self._n_partitions, time.ahead_ms, settings.limits.documents)
         self._plain = PlainEvents(topic, partition, rules, settings.ingestion.segment)
@@ -116,18 +117,23 @@ class Ingest:
             self._take_waiting()
             self._clock.end()
             return
-        self._waiting.append(record)
-        self._n_waiting_bytes += len(value or b"")
-        if (
-            self._n_waiting_bytes >= WAITING_BYTES
-            or len(self._waiting) >= WAITING_RECORDS
-        ):
-            self._take_waiting()
+        self._alone.append(record)
+        self._wait(1, len(value or b""))
+
+    def fold_together(self, records: SourceRecords) -> None:
+        """Take records as `fold` takes one after the other."""
+        if any(END_HEADER in each for each in filter(None, records.headers)):
+            for record in records:
+                self.fold(record)
+            return
+        self._gather()
+        self._waiting.append(records)
+        self._wait(len(records), records.n_bytes)
 
     def tick(self, *, at_end_ms: int) -> None:
         """Hear whether the source is at its end: idle ones let event time pass."""
-        if self._waiting:
-            self._ticks.append((len(self._waiting), at_end_ms))
+        if self._n_waiting:
+            self._ticks.append((self._n_waiting, at_end_ms))
         else:
             self._clock.tick(at_end_ms)
 
@@ -197,6 +203,10 @@ class Ingest:
                 self._clock.restore(clock)
                 self._written = _written_in(written, self._n_partitions)
 
+    def go_on_behind(self, n_records: list[int]) -> None:
+        """Number records behind those of a log that was copied, by partition."""
+        self._batches.sequences = list(n_records)
+
     def fingerprint(self) -> bytes:
         """A digest of the counts and sequence numbers."""
         self._take_waiting()
@@ -208,10 +218,25 @@ class Ingest:
         self._take_waiting()
         return {**self._counts, "frontier_ms": self._clock.frontier()[0]}
 
+    def _wait(self, n: int, n_bytes: int) -> None:
+        self._n_waiting += n
+        self._n_waiting_bytes += n_bytes
+        if self._n_waiting_bytes >= WAITING_BYTES or self._n_waiting >= WAITING_RECORDS:
+            self._take_waiting()
+
+    def _gather(self) -> None:
+        """Let what came one by one wait with the others, in its place."""
+        if self._alone:
+            self._waiting.append(SourceRecords.of(self._alone))
+            self._alone = []
+
     def _take_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        if not self._n_waiting:
+            return
+        self._gather()
+        waiting, self._waiting = SourceRecords.joined(self._waiting), []
         ticks, self._ticks = self._ticks, []
-        self._n_waiting_bytes = 0
+        self._n_waiting = self._n_waiting_bytes = 0
         first = 0
         for last, at_end_ms in ticks:
             self._take(waiting[first:last])
@@ -219,7 +244,7 @@ class Ingest:
             first = last
         self._take(waiting[first:])
 
-    def _take(self, records: list[SourceRecord]) -> None:
+    def _take(self, records: SourceRecords) -> None:
         for found in unpacked(records):
             if self._is_of_python or len(found.raws) <= FEW:
                 self._take_each(found)
@@ -228,16 +253,16 @@ class Ingest:
 
     def _take_each(self, found: Unpacked) -> None:
         """Take events one after the other: the rule that all others keep to."""
-        for number, record in enumerate(found.records):
+        for number, appended_ms in enumerate(found.times_ms.tolist()):
             try:
                 accepted = self._accepted(found, number)
             except Refused as refusal:
                 self._count(1, 0)
                 self._outputs.append(self._letter(found, number, refusal))
-                self._clock.hear(record.timestamp_ms)
+                self._clock.hear(appended_ms)
                 continue
             self._count(1, 1)
-            self._clock.see(accepted.at_ms, record.timestamp_ms)
+            self._clock.see(accepted.at_ms, appended_ms)
             partition = partition_of_route(accepted.route, self._n_partitions)
             element = encode_record(accepted.event)
             self._write(self._batches.add(partition, element, accepted.n_bytes))
@@ -268,9 +293,8 @@ class Ingest:
         )
         self._outputs += map(_output, sorted(letters + full, key=_number))
         self._count(n, n - len(letters))
-        appended_ms = np.fromiter(map(_appended_ms, found.records), np.int64, n)
         self._clock.see_together(
-            outcomes[:, AT_MS], appended_ms, is_accepted=partitions >= 0
+            outcomes[:, AT_MS], found.times_ms, is_accepted=partitions >= 0
         )
 
     def _accepted(self, found: Unpacked, number: int) -> Accepted:
@@ -283,15 +307,16 @@ class Ingest:
         """
         if number in found.refused:
             raise found.refused[number]
-        record, raw = found.records[number], found.raws[number]
+        raw = found.raws[number]
+        appended_ms = int(found.records.times_ms[found.rows[number]])
         if self._topic == QUERIES:
-            return self._validator.query(raw, record.timestamp_ms)
+            return self._validator.query(raw, appended_ms)
         origin = self._place(found, number)
-        return self._validator.click(raw, record.timestamp_ms, origin)
+        return self._validator.click(raw, appended_ms, origin)
 
     def _place(self, found: Unpacked, number: int) -> Origin:
-        offset = found.records[number].offset
-        return Origin(self._topic, self._partition, offset, found.indexes[number])
+        offset = int(found.records.offsets[found.rows[number]])
+        return Origin(self._topic, self._partition, offset, int(found.indexes[number]))
 
     def _count(self, n: int, n_passed: int) -> None:
         self._counts["consumed"] += n
@@ -303,7 +328,7 @@ class Ingest:
             self._outputs.append(full)
 
     def _letter(self, found: Unpacked, number: int, refusal: Refused) -> Output:
-        record = found.records[number]
+        record = found.records[int(found.rows[number])]
         raw = record.value if number in found.refused else found.raws[number]
         reason = {
             "stage": refusal.code.stage,

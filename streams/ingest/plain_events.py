@@ -5,7 +5,6 @@ Whether bytes are an event, msgspec alone decides, by the structs of
 """
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -31,7 +30,6 @@ AT_ONCE = 128
 so few."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_appended_ms, _offset = itemgetter(3), itemgetter(2)
 
 
 class _Query(
@@ -84,7 +82,7 @@ class PlainEvents:
         which = np.flatnonzero(written.outcomes[:, PARTITION] == FOREIGN)
         if not len(which):
             return written
-        foreign = found.selected(which.tolist())
+        foreign = found.selected(which)
         others = self._write(foreign, self._normalised, is_normalised=True)
         return written.joined(which, others)
 
@@ -110,12 +108,10 @@ class PlainEvents:
     ) -> Written:
         bridge = self.bridged(found.raws, decode)
         rules = self._rules._replace(is_normalised=is_normalised)
-        n = len(found.raws)
-        appended_ms = np.fromiter(map(_appended_ms, found.records), np.int64, n)
         if self._is_of_queries:
-            return write_queries(bridge, appended_ms, rules)
+            return write_queries(bridge, found.times_ms, rules)
         clicked = Clicked(b"".join(found.raws), _places(found), self._origin)
-        return write_clicks(bridge, appended_ms, rules, clicked)
+        return write_clicks(bridge, found.times_ms, rules, clicked)
 
     def _normalised(self, raw: bytes) -> Any:
         """An event with its query in the form under which it is kept.
@@ -146,6 +142,6 @@ def _places(found: Unpacked) -> Int64:
     n = len(found.raws)
     places = np.empty((n, 3), np.int64)
     np.cumsum(np.fromiter(map(len, found.raws), np.int64, n), out=places[:, 0])
-    places[:, 1] = np.fromiter(map(_offset, found.records), np.int64, n)
+    places[:, 1] = found.offsets
     places[:, 2] = found.indexes
     return places

@@ -1,7 +1,8 @@
 """One role of the pipeline as a Faust application.
 
 Faust does membership, flow control and the life of the process. Everything that
-happens to partitions goes on to `streams.kafka.assignment`, which has the rules.
+happens to partitions goes on to `streams.kafka.partitions.assignment`, which has the
+rules.
 """
 
 import asyncio
@@ -15,30 +16,38 @@ import faust
 from faust.tables import TableManager
 
 from rankstream.settings import Settings
-from rankstream.wire.topics import full_name
+from rankstream.wire.topics import EVENTS, full_name
 from streams.kafka.append_time import AppendTimes, told_ms
-from streams.kafka.assignment import Assignment, TopicPartition
-from streams.kafka.bundles import WITHIN
 from streams.kafka.clients import Cluster
-from streams.kafka.committer import Committer
+from streams.kafka.partitions.assignment import Assignment
+from streams.kafka.partitions.committer import Committer
+from streams.kafka.partitions.process import TopicPartition
 from streams.kafka.processes.child_end import (
     CONFIGURATION_EXIT,
     FAILURE_EXIT,
     end_for_memory,
     tell_parent,
 )
+from streams.kafka.processes.kept_pages import keep_freed_pages
 from streams.kafka.referring_state import ReferringState
 from streams.kafka.source_watch import ClusterTopics, SourceWatch, known_topics
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.lost_records import AcceptedLoss, loss_of
 from streams.kafka.status.metrics import Gauges
+from streams.kafka.status.stage_times import StageTimes
 from streams.kafka.status.status_page import Status
+from streams.kafka.token_file import PROVIDER
 from streams.kafka.transport import ReadProgress, Transport
-from streams.stage import LogRefused, SourceRecord
+from streams.source_records import SourceRecords
+from streams.stage import LogRefused
 from streams.topology import StageKind, group_of, written_topics
 
-TURN_RECORDS = 64
-"""Records after which an agent lets others have a turn."""
+TURN_BYTES, TURNS = 64 * 1_024, 6
+"""Bytes, as bundles are weighed, after which an agent lets others go on, and how far.
+
+An answer of the broker passes through so many turns of the loop before the next request
+leaves: with one turn a bundle, a commit would wait while others are folded.
+"""
 
 BUFFERED_RECORDS = 65_536
 """At four fifths of it Faust pauses for a second; the bound on bytes comes first."""
@@ -85,12 +94,17 @@ class StageApp(faust.App):
             self, settings, fail, self.watch.check, self._tell_ready
         )
         self.status = status
-        gauges = Gauges(
+        self.times = {
+            kind.name: StageTimes(has_joins=kind.source == EVENTS)
+            for kind in self.kinds.values()
+        }
+        self.gauges = Gauges(
             self.assignment.committers,
+            self.times,
             self.assignment.lag_of,
             self.clock_difference_s,
         )
-        status.registry.register(gauges)
+        status.registry.register(self.gauges)
         self.append_times = AppendTimes()
         self.running: list[asyncio.Task[None]] = []
         self.on_partitions_revoked.connect(self.suspend_partitions)
@@ -103,7 +117,8 @@ class StageApp(faust.App):
             return None
         state = ReferringState(kind, place.partition, self.cluster, self.joint)
         lost = loss_of(self.accepted, kind.source, place.partition)
-        return Committer(kind, place.partition, state, self.stage_settings, lost)
+        times = self.times[kind.name]
+        return Committer(kind, place.partition, state, self.stage_settings, lost, times)
 
     async def written(self) -> None:
         """Wait until nothing is being written."""
@@ -131,6 +146,11 @@ class StageApp(faust.App):
         ahead_s: float | None = consumer.clocks.seconds(place)
         return ahead_s
 
+    def _troubles(self) -> list[str]:
+        """What the page is to say, once a second."""
+        self.gauges.look()
+        return list(self.assignment.troubles())
+
     def _create_directories(self) -> None:
         """Nothing of ours lies in Faust's directories."""
 
@@ -145,7 +165,7 @@ class StageApp(faust.App):
         self.running = [
             loop.create_task(self.assignment.run_commits()),
             loop.create_task(guarded(self.watch.run())),
-            loop.create_task(self.status.beat(self.assignment.troubles)),
+            loop.create_task(self.status.beat(self._troubles)),
         ]
 
     async def on_stop(self) -> None:
@@ -204,41 +224,32 @@ class StageApp(faust.App):
         consumer: Any = self.consumer
         take, turn_of = self.assignment.take, self.assignment.turn_of
         is_input = kind.source not in written_topics()
-        time_of = self.append_times.of if is_input else told_ms
+        times_of = self.append_times.of if is_input else told_ms
         async for event in stream.noack().events():
             bundle = event.message
             place = places.get(bundle.partition)
             if place is None:
                 place = TopicPartition(bundle.topic, bundle.partition)
                 places[bundle.partition] = place
-            generation, last = bundle.generation_id, bundle.records[-1]
-            # All at once: what a rebalance finds half taken must not count twice.
             consumer.taken(bundle.n_bytes)
-            for one in bundle.records:
-                record = _record_of(one, kind.source, time_of(one))
-                while not take(
-                    place,
-                    record,
-                    event if one is last else WITHIN,
-                    # Asked each time: it may have been assigned anew meanwhile.
-                    is_current=generation == self.consumer_generation_id,
-                ):
-                    await turn_of(place)
-                n_taken += 1
-                if n_taken % TURN_RECORDS == 0:
+            times_ms = times_of(place, bundle.records)
+            records = SourceRecords.fetched(
+                kind.source, place.partition, bundle.records, times_ms
+            )
+            while not take(
+                place,
+                records,
+                event,
+                # Asked each time: it may have been assigned anew meanwhile.
+                is_current=bundle.generation_id == self.consumer_generation_id,
+            ):
+                await turn_of(place)
+            bundle.records = ()  # it is held until a commit; they need not be
+            n_taken += bundle.n_bytes
+            if n_taken >= TURN_BYTES:
+                n_taken = 0
+                for _ in range(TURNS):
                     await asyncio.sleep(0)
-
-
-def _record_of(record: Any, topic: str, at_ms: int) -> SourceRecord:
-    return SourceRecord(
-        topic,
-        record.partition,
-        record.offset,
-        at_ms,
-        record.key,
-        record.value,
-        tuple(record.headers or ()),
-    )
 
 
 def build_app(
@@ -261,6 +272,9 @@ def build_app(
         Is told how they fare, and given their metrics.
     """
     delivery = settings.delivery
+    options: dict[str, Any] = {
+        _OF_FAUST[name]: value for name, value in settings.kafka.options.items()
+    }
     app = StageApp(
         group_of(settings.namespace, role),
         broker=[
@@ -279,6 +293,7 @@ def build_app(
         consumer_group_instance_id=_instance_of(delivery.instance_id, role),
         autodiscover=False,
         TableManager=NoTables,
+        **options,
     )
     app.transport = Transport(
         app.conf.broker_consumer, app, loop=app.loop
@@ -305,9 +320,19 @@ def _declare(app: StageApp, kind: StageKind) -> None:
     app.agent(topic, name=f"fold-{kind.source}")(fold)
 
 
+_OF_FAUST = {
+    "client_id": "broker_client_id",
+    "connections_max_idle_ms": "consumer_connections_max_idle_ms",
+    "metadata_max_age_ms": "consumer_metadata_max_age_ms",
+}
+"""How Faust calls what `[kafka.options]` may give."""
+
+
 def _credentials_of(client: Mapping[str, Any]) -> Any:
     """What Faust makes aiokafka's options of, where the cluster wants credentials."""
     context = client.get("ssl_context")
+    if PROVIDER in client:
+        return faust.OAuthCredentials(oauth_cb=client[PROVIDER], ssl_context=context)
     if "sasl_mechanism" in client:
         return faust.SASLCredentials(
             username=client["sasl_plain_username"],
@@ -326,6 +351,7 @@ def run_app(app: StageApp) -> int:
     """Run until SIGTERM; returns the exit status."""
     # Objects of the folds hold no cycles; a collector that walks them only costs.
     gc.set_threshold(100_000, 50, 1_000)
+    keep_freed_pages()
     worker = faust.Worker(
         app,
         loglevel="WARN",

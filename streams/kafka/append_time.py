@@ -7,6 +7,7 @@ logs and what it writes depend on its clock.
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 LOG_APPEND_TIME = 1
@@ -28,20 +29,31 @@ class AppendTimes:
     def __init__(self) -> None:
         self._is_absence_told = False
 
-    def of(self, record: Any) -> int:
-        """When a record was appended, epoch milliseconds."""
-        if record.timestamp_type == LOG_APPEND_TIME:
-            return told_ms(record)
+    def of(self, place: Any, records: Sequence[Any]) -> list[int]:
+        """When records [n] of a partition were appended, epoch milliseconds [n]."""
+        told = told_ms(place, records)
+        kinds = [record.timestamp_type for record in records]
+        if kinds.count(LOG_APPEND_TIME) == len(kinds):
+            return told
         if not self._is_absence_told:
             self._is_absence_told = True
+            first = next(
+                record
+                for record, kind in zip(records, kinds, strict=True)
+                if kind != LOG_APPEND_TIME
+            )
             log.warning(
                 "event=no-append-time place=%s[%d]@%d reason=the topic must have "
                 "message.timestamp.type=LogAppendTime; this record has its client's "
                 "time, so this machine's clock judges such events: run `rankstream "
                 "topics create --alter`",
-                record.topic, record.partition, record.offset,
+                *place, first.offset,
             )  # fmt: skip
-        return wall_ms()
+        now_ms = wall_ms()
+        return [
+            at_ms if kind == LOG_APPEND_TIME else now_ms
+            for at_ms, kind in zip(told, kinds, strict=True)
+        ]
 
 
 class ClockDifference:
@@ -92,10 +104,9 @@ class ClockDifference:
         return None if ahead_ms is None else ahead_ms / 1_000
 
 
-def told_ms(record: Any) -> int:
-    """What a record says of its time, whoever set it; 0 for nothing."""
-    told: int | None = record.timestamp
-    return told or 0
+def told_ms(_: Any, records: Sequence[Any]) -> list[int]:
+    """What records [n] say of their times [n], whoever set them; 0 for nothing."""
+    return [record.timestamp or 0 for record in records]
 
 
 def wall_ms() -> int:

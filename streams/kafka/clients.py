@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from rankstream.wire.topics import full_name
-from streams.kafka.group_positions import Committed, stable_positions
-from streams.kafka.member_offsets import MemberProducer
-from streams.kafka.membership import Membership
+from streams.kafka.group.group_positions import Committed, stable_positions
+from streams.kafka.group.member_offsets import MemberProducer
+from streams.kafka.group.membership import Membership
 
 
 class Producer(Protocol):

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
+from rankstream.configuration.cluster import OAUTHBEARER
 from rankstream.settings import KafkaSettings, secret
 from rankstream.tls import tls_context
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB
 from streams.kafka.clients import TidyConsumer
+from streams.kafka.token_file import PROVIDER, TokenFile
 
 RETRY_S = 1.0
 SAY_EVERY_S = 60.0
@@ -40,6 +42,8 @@ class CommittedBatch(NamedTuple):
         was made after the first.
     n_behind
         Offsets up to the end of what was committed, as of the broker's last answer.
+    position
+        The offset that is read next.
     """
 
     records: list[tuple[bytes | None, bytes | None]]
@@ -47,6 +51,7 @@ class CommittedBatch(NamedTuple):
     is_first: bool = False
     is_settled: bool = False
     n_behind: int = 0
+    position: int = 0
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
@@ -54,11 +59,15 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap,
         "security_protocol": kafka.security_protocol,
+        **kafka.options,
     }
     context = tls_context(kafka)
     if context is not None:
         options["ssl_context"] = context
-    if kafka.security_protocol.startswith("SASL"):
+    if kafka.sasl_mechanism == OAUTHBEARER:
+        options["sasl_mechanism"] = OAUTHBEARER
+        options[PROVIDER] = TokenFile(kafka.oauth_token_file)
+    elif kafka.security_protocol.startswith("SASL"):
         options["sasl_mechanism"] = kafka.sasl_mechanism or "PLAIN"
         options["sasl_plain_username"] = kafka.username
         options["sasl_plain_password"] = secret("KAFKA_PASSWORD", kafka.password_file)
@@ -148,6 +157,7 @@ async def _batch(consumer: TidyConsumer, place: TopicPartition) -> CommittedBatc
         at_end=stable is not None and position >= stable,
         is_settled=last is not None and position >= last,
         n_behind=0 if stable is None else max(0, stable - position),
+        position=position,
     )
 
 

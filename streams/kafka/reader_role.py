@@ -19,13 +19,14 @@ reached, waits where something is away, and ends when it is told to or one part 
 import asyncio
 import contextlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from rankstream.settings import KafkaSettings
 from streams.kafka.committed_reader import CommittedBatch, Waiting, committed_batches
 from streams.kafka.status.role_status import RoleStatus
 from streams.kafka.status.status_page import Status
+from streams.series import Series
 
 RETRY_S = 0.5
 """Pause, at least, before a turn that failed is tried again."""
@@ -68,6 +69,9 @@ class ReaderRole(Protocol):
 
     def counters(self) -> Mapping[str, int]:
         """What happened so far, and gauges, by metric name."""
+
+    def series(self) -> Iterable[Series]:
+        """What it tells by model, rule or experiment; those that matter most first."""
 
     def take(self, source: FollowedPartition, batch: CommittedBatch) -> None:
         """Take what was read. After an outage a source begins anew: `is_first`."""
@@ -165,7 +169,7 @@ class _Level:
 
 def _troubles(role: ReaderRole, fares: RoleStatus, stop: asyncio.Event) -> list[str]:
     """What the page is to say, with fresh counts."""
-    fares.count(role.counters(), role.wrote_s)
+    fares.count(role.counters(), role.wrote_s, role.series())
     return ["it is stopping"] if stop.is_set() else list(fares.troubles())
 
 

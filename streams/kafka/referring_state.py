@@ -10,12 +10,8 @@ from streams.kafka.state.resume_position import (
     StateRefused,
     decode_position,
 )
-from streams.kafka.state.state_log import (
-    POLL_MS,
-    StateLog,
-    StateRead,
-)
-from streams.kafka.state.whole_batches import each_of
+from streams.kafka.state.state_log import StateLog, StateRead
+from streams.kafka.whole_batches import POLL_MS, each_of
 from streams.stage import referred
 
 

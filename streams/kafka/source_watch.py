@@ -21,6 +21,7 @@ from rankstream.wire.topics import full_name
 from streams.kafka.broker_away import BrokerAway
 from streams.kafka.committed_reader import Waiting
 from streams.kafka.state.resume_position import StateRefused
+from streams.kafka.token_file import blocking
 from streams.topology import topics_of
 
 EVERY_S = 2.0
@@ -225,7 +226,7 @@ class ClusterTopics:
     Parameters
     ----------
     client
-        The options of an aiokafka client, which are kafka-python's too.
+        The options of an aiokafka client.
     """
 
     def __init__(
@@ -233,7 +234,7 @@ class ClusterTopics:
         client: Mapping[str, Any],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._options = dict(client)
+        self._options = blocking(client)
         self._now_s = now_s
         self._admin: KafkaAdminClient | None = None
         self._tried_s = -RECONNECT_S

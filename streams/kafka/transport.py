@@ -8,10 +8,8 @@ one place that knows Faust's and aiokafka's insides.
 """
 
 import asyncio
-import inspect
 import time
-import types
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
@@ -19,16 +17,18 @@ from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRa
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
-from mode.services import Service, WaitResults
 
+from rankstream.settings import Settings
 from rankstream.wire.topics import MIB
 from streams.kafka.append_time import ClockDifference, wall_ms
 from streams.kafka.bundles import Together, bundled
-from streams.kafka.clients import TidyConsumer
+from streams.kafka.eager_service import EagerService
 from streams.kafka.end_of_source import EndOfSource
 from streams.kafka.flow import Flow
+from streams.kafka.gathered_fetches import QUIET_MS, GatheringConsumer
+from streams.kafka.group.membership import Membership
 from streams.kafka.header_names import tell_all_names
-from streams.kafka.membership import Membership
+from streams.kafka.whole_batches import WHOLE, each_of
 
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
 """Takes what the group committed for each partition, gives where to start."""
@@ -42,14 +42,19 @@ Positions = dict[TP, tuple[int, int | None, int | None]]
 WAITING_BYTES = 64 * MIB
 """Read and not yet folded: at most so much, and one fetch."""
 
+FETCHED_BYTES = 8 * MIB
+"""Most bytes of an answer, of which a partition has a MiB. An answer is copied several
+times; beyond some 32 MiB the allocator asks the system for new pages for each copy.
+"""
+
 FULL_PAUSE_S = 0.005
 
 LISTEN_S = 0.25
 """How long a fetch waits for records: so often is an answer without any noticed."""
 
-GATHERED, QUIET = (16 * 1_024, 100), (1, 500)
-"""Bytes that a fetch waits for, and milliseconds at most. A trickle is read ten times a
-second, not once for each of its records; where nothing comes, the first ends the wait.
+APART_S = 0.1
+"""A trickle is read ten times a second, not once for each of its records, and less
+often where commits are further apart than they could be.
 """
 
 tell_all_names()
@@ -80,6 +85,16 @@ class ReadProgress(NamedTuple):
     highwater: int | None
     at_end_ms: int = 0
 
+    def reached(self, folded: int) -> int | None:
+        """Offset behind all that was read; None where not all of it is folded.
+
+        Parameters
+        ----------
+        folded
+            Offset of the last record that is.
+        """
+        return self.position if folded >= self.last else None
+
 
 class Bundle(ConsumerMessage):
     """A message to Faust that has its records with it, as the client gave them.
@@ -93,8 +108,8 @@ class Bundle(ConsumerMessage):
     def __init__(self, together: Together, place: Any, generation_id: int) -> None:
         last = together.records[-1]
         super().__init__(
-            last.topic,
-            last.partition,
+            place.topic,
+            place.partition,
             last.offset,
             0.0,
             last.timestamp_type,
@@ -116,12 +131,18 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
     ) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         # Faust makes it, and would wait for a thread whose consumer cancels its stop.
-        consumer.__class__ = TidyConsumer
+        consumer.__class__ = GatheringConsumer
         # Faust gives no setting for these; the consumer has not started yet.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
+        consumer._key_deserializer = WHOLE  # noqa: SLF001
         # A larger record comes all the same: a broker gives at least one batch.
-        consumer._max_partition_fetch_bytes = 4 * MIB  # noqa: SLF001
-        consumer._fetch_min_bytes, consumer._fetch_max_wait_ms = QUIET  # noqa: SLF001
+        consumer._fetch_max_bytes = FETCHED_BYTES  # noqa: SLF001
+        consumer._max_partition_fetch_bytes = MIB  # noqa: SLF001
+        consumer._fetch_max_wait_ms = QUIET_MS  # noqa: SLF001
+        app: Any = transport.app
+        settings: Settings = app.stage_settings
+        apart = settings.between_commits_s / settings.delivery.commit_s
+        consumer.apart_s = apart * APART_S
         # Faust's own stands for how long opening partitions may take.
         consumer._client._request_timeout_ms = REQUEST_MS  # noqa: SLF001
         consumer._request_timeout_ms = REQUEST_MS  # noqa: SLF001
@@ -142,10 +163,6 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
         position past records that were not handed over.
         """
         records = await super()._fetch_records(*args, **kwargs)
-        fetcher = getattr(self._consumer, "_fetcher", None)
-        if fetcher is not None:
-            pace = GATHERED if any(records.values()) else QUIET
-            fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = pace  # noqa: SLF001
         return records, self._positions()
 
     def _positions(self) -> Positions:
@@ -180,28 +197,6 @@ class RebalanceListener(driver.ConsumerRebalanceListener):
             frozenset((place.topic, place.partition) for place in assigned),
         )
         await super().on_partitions_assigned(assigned)
-
-
-class EagerService(Service):
-    """A service that makes no task of what needs no waiting."""
-
-    async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
-        """As Faust's, but steps the first coroutine before it makes tasks of all."""
-        first = coros[0]
-        if not inspect.iscoroutine(first):
-            return await super().wait_first(*coros, timeout=timeout)
-        try:
-            pending = first.send(None)
-        except StopIteration as done:
-            _close(coros[1:])
-            return WaitResults([first], [done.value], False)
-        except BaseException:  # a cancelled wait closes the others too
-            _close(coros[1:])
-            raise
-        rest = _resumed(first, pending)
-        return await super().wait_first(
-            _as_coroutine(rest), *coros[1:], timeout=timeout
-        )
 
 
 class Consumer(EagerService, driver.Consumer):
@@ -314,8 +309,9 @@ class Consumer(EagerService, driver.Consumer):
         if flow != self._flow.current:
             return {}
         fetched, positions = given
-        bundles = {place: list(bundled(records)) for place, records in fetched.items()}
-        for place, records in fetched.items():
+        read = {place: each_of(batches) for place, batches in fetched.items()}
+        bundles = {place: list(bundled(records)) for place, records in read.items()}
+        for place, records in read.items():
             if records:
                 where = TP(place.topic, place.partition)
                 self._last[where] = records[-1].offset
@@ -338,7 +334,7 @@ class Consumer(EagerService, driver.Consumer):
                 raise
         except OffsetOutOfRangeError as error:
             if flow == self._flow.current:
-                await self._read_outside(error)
+                await self._read_outside(error, flow)
         return {}, {}
 
     def _wanted(self, active_partitions: set[TP]) -> set[TP]:
@@ -360,8 +356,13 @@ class Consumer(EagerService, driver.Consumer):
             end = self._ends.setdefault(place, EndOfSource())
             end.hear(answer_ms, position, highwater, now_s=now_s)
 
-    async def _read_outside(self, error: OffsetOutOfRangeError) -> None:
-        """Tell what the topic has instead of what was to be read next."""
+    async def _read_outside(
+        self, error: OffsetOutOfRangeError, flow: int | None
+    ) -> None:
+        """Tell what the topic has instead of what was to be read next.
+
+        Of a flow that is over by then nothing is told: its place was another.
+        """
         (offsets,) = error.args
         for place in (TP(*each) for each in offsets):
             try:
@@ -369,35 +370,11 @@ class Consumer(EagerService, driver.Consumer):
                 ends = await self._thread.highwaters(place)
             except KafkaError:
                 return  # the next fetch finds the same
+            if flow != self._flow.current:
+                return
             await self.app.read_outside(  # type: ignore[attr-defined]
                 place, firsts[place], ends[place]
             )
-
-
-def _close(others: tuple[Any, ...]) -> None:
-    for other in others:
-        if inspect.iscoroutine(other):
-            other.close()
-
-
-async def _as_coroutine(rest: Awaitable[Any]) -> Any:
-    return await rest
-
-
-@types.coroutine
-def _resumed(coroutine: Any, pending: Any) -> Generator[Any, Any, Any]:
-    """The rest of a coroutine that was stepped once."""
-    while True:
-        try:
-            sent = yield pending
-        except BaseException as error:  # noqa: BLE001  whatever comes goes in
-            step = coroutine.throw, error
-        else:
-            step = coroutine.send, sent
-        try:
-            pending = step[0](step[1])
-        except StopIteration as done:
-            return done.value
 
 
 class Transport(driver.Transport):

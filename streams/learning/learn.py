@@ -12,7 +12,7 @@ import msgspec
 
 from rankstream.configuration.models import ONLINE
 from rankstream.settings import ModelSettings, Settings
-from rankstream.snapshots import encode_snapshot
+from rankstream.wire.envelope import encode_snapshot
 from rankstream.wire.events import (
     SCHEMA,
     Interaction,

@@ -2,24 +2,28 @@
 
 import base64
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from models.learners.learner import TrainingExample
-from models.learners.registry import Learner, fixed_ranker_of, learner_of
+from models.learners.learner import Learner, TrainingExample
+from models.learners.registry import fixed_ranker_of, learner_of
 from rankstream.configuration.former import recorded_model
 from rankstream.configuration.models import ONLINE
-from rankstream.ranking.scoring import normalised
+from rankstream.ranking.fixed_ranges import with_ranges
+from rankstream.ranking.scoring import normalised, shifted
 from rankstream.settings import ModelSettings, SettingsError
-from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.wire.bounds import MODEL_BYTES
+from rankstream.wire.envelope import TREES, Snapshot, encode_snapshot, features_hash
 from rankstream.wire.events import POLICIES, Interaction
+from rankstream.wire.models.forests import NO_TREES, pack_forest
 from rankstream.wire.topics import SNAPSHOTS
 from streams.stage import LogRefused
+
+Features = npt.NDArray[np.float32]
 
 
 class ModelChanged(LogRefused):
@@ -47,14 +51,21 @@ class ModelFold:
         self.published: deque[int] = deque()
         try:
             make = learner_of if settings.versions == ONLINE else fixed_ranker_of
-            self.learner: Learner = make(settings)
+            self.learner: Learner = make(_layered(settings))
         except ValueError as error:
             raise SettingsError(f"models.{name}: {error}") from error
         self._settings = settings
+        self._form_served = settings.forms[0]
         self._n_groups = n_groups
         self._groups = frozenset(settings.learns_from_groups)
         self._features_hash = features_hash(settings.feature_names or settings.features)
-        n_bytes = len(encode_snapshot(self.snapshot()))
+        first = self.snapshot()
+        self._moves = (
+            (np.frombuffer(first.shift, "<f4"), np.frombuffer(first.scale, "<f4"))
+            if first.scale
+            else (None, None)
+        )
+        n_bytes = len(encode_snapshot(first))
         if n_bytes > MODEL_BYTES:
             # Weights alone are bounded by the settings' rules, before a worker starts.
             raise SettingsError(
@@ -90,33 +101,42 @@ class ModelFold:
         ):
             return None
         try:
-            return example_of(
-                interaction, self._settings.normalisation, self._features_hash
-            )
+            return example_of(interaction, self._normalised, self._features_hash)
         except (ValueError, OverflowError):
             # What was logged beside the list contradicts it.
             return None
 
+    def _normalised(self, features: Features) -> Features:
+        moved = shifted(features, *self._moves)
+        return normalised(moved, self._settings.normalises_queries)
+
     def snapshot(self) -> Snapshot:
         """The model as it is: a function of the log alone, whenever it is asked for."""
-        return Snapshot(
+        made = Snapshot(
             model=self.name,
             epoch=0,
             version=self.version,
             parent=max(0, self.version - 1),
             created_ms=self.created_ms,
-            kind=self._settings.kind,
+            kind=self._form_served.kind,
             hidden=self._settings.hidden,
-            normalisation=self._settings.normalisation,
+            normalisation=self._settings.normalises_queries,
             n_features=self._settings.features,
             features_hash=self._features_hash,
             sources=sorted(self.sources.items()),
             updates=self.learner.updates,
-            weights=self.learner.weights().astype("<f4").tobytes(),
+            weights=self._weights(),
             feature_names=self._settings.feature_names,
             groups=sorted(self._groups) if self.version else [],
             log_candidates=self._settings.logs_candidates,
         )
+        ranges = self._settings.feature_ranges
+        return with_ranges(made, ranges) if ranges else made
+
+    def _weights(self) -> bytes:
+        if self._settings.kind == TREES:
+            return pack_forest(NO_TREES)
+        return self.learner.weights().astype("<f4").tobytes()
 
     def state(self) -> list[Any]:
         """What `restore` takes."""
@@ -177,6 +197,13 @@ class ModelFold:
         )
 
 
+def _layered(settings: ModelSettings) -> ModelSettings:
+    """A model that learners know: nothing is learned of trees, so 0 stands for none."""
+    if not settings.grows_trees:
+        return settings
+    return msgspec.structs.replace(settings, kind="linear")
+
+
 def sources_in(state: list[Any], name: str) -> list[str]:
     """Models whose lists a model learned from, by a state of it."""
     return state[5].get("learns_from") or [name]
@@ -191,15 +218,19 @@ def _told(name: str, was: Any, now: Any) -> str:
 
 
 def example_of(
-    interaction: Interaction, normalisation: str = "none", list_hash: bytes = b""
+    interaction: Interaction,
+    as_seen: Callable[[Features], Features] = lambda features: features,
+    list_hash: bytes = b"",
 ) -> TrainingExample:
     """An interaction as learners read it.
 
     Parameters
     ----------
-    normalisation, list_hash
-        Of the model. Features of candidates that are logged as a service gave them are
-        normalised here; those of another list are left out.
+    as_seen
+        Features [n_candidates, n_features] as a service gave them, as the model sees
+        them: so they are logged of candidates.
+    list_hash
+        Of the model; features of candidates by another list are left out.
 
     Raises
     ------
@@ -231,7 +262,7 @@ def example_of(
         raw = base64.b64decode(extra["candidate_features"])
         candidates = _rows(raw, impression.n_features)
         if named is not None:
-            candidates = normalised(candidates, normalisation)
+            candidates = as_seen(candidates)
         example = example._replace(candidates=candidates)
     return example
 

@@ -12,8 +12,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rankstream.decision_scripts import DecisionStanding, Switched
-from rankstream.decision_store import DecisionStore
+from rankstream.redis_store.decision_scripts import DecisionStanding, Switched
+from rankstream.redis_store.decision_store import DecisionStore
 from rankstream.wire.decision_shards import (
     N_SHARDS,
     DecisionError,

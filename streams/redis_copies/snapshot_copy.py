@@ -1,18 +1,19 @@
 """The last snapshots of each model in Redis, as their topic has them.
 
 Learning never waits for Redis: versions that cannot be written yet wait here, at most
-the last ones of each model. What Redis lost is written again, and what nobody can have
-published is taken away. Two copies at once do no harm; Redis takes each version once,
-forwards only. A canary comes from its model's own key, and goes with it: whoever reads
-sees the pointer and the canary of one moment of the topic.
+the last ones of each model. What Redis lost is written again, rollbacks included, and
+what nobody can have published is taken away. Two copies at once do no harm; Redis takes
+each version once, forwards only. A canary comes from its model's own key, and goes with
+it: whoever reads sees the pointer and the canary of one moment of the topic.
 """
 
 import logging
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rankstream.redis_scripts import mark_of
+from rankstream.redis_store.redis_scripts import mark_of
 from rankstream.snapshots import (
     CanarySwap,
     Pointer,
@@ -26,13 +27,15 @@ from rankstream.snapshots import (
     pointer_of,
     rolled_back,
 )
-from rankstream.wire.canaries import model_of_canary
-from rankstream.wire.canary_snapshots import opened_canary
-from rankstream.wire.changes import change_key
-from rankstream.wire.deployments import is_deployment
-from rankstream.wire.snapshot_names import decode_record, version_key
+from rankstream.wire.models.canaries import model_of_canary
+from rankstream.wire.models.canary_snapshots import opened_canary
+from rankstream.wire.models.changes import change_key
+from rankstream.wire.models.deployments import is_deployment
+from rankstream.wire.models.snapshot_names import decode_record, version_key
 from rankstream.wire.topics import MIB
+from streams.redis_copies.model_times import ModelTimes
 from streams.redis_copies.unexpected_entries import UnexpectedEntries
+from streams.series import Series
 
 KEPT_BYTES = 64 * MIB
 """Of one model's versions kept for a refill; `keep` bounds their number."""
@@ -63,6 +66,7 @@ class _Model:
     canary: bytes = b""
     held: str | None = None
     """The mark of the canary that Redis has; None before anything was written."""
+    times: ModelTimes = field(default_factory=ModelTimes)
 
     @property
     def newest(self) -> Pointer | None:
@@ -106,7 +110,7 @@ class SnapshotCopy:
     def __init__(self, store: SnapshotStore, *, keep: int = 50) -> None:
         self._store = store
         self._keep = keep
-        self.is_behind = False
+        self.is_behind = self._is_level = False
         self._models: dict[str, _Model] = {}
         self._ahead: UnexpectedEntries[str, Pointer] = UnexpectedEntries()
         self._canaries_ahead: UnexpectedEntries[str, str] = UnexpectedEntries()
@@ -159,6 +163,8 @@ class SnapshotCopy:
         if name != whole:
             model.follows_in = pointer.epoch if name == following else 0
         model.kept[pointer] = value
+        is_new = self._is_level and name == whole
+        model.times.take(pointer, snapshot.created_ms, is_new=is_new)
         model.size += len(value)
         self._trim(model)
 
@@ -167,11 +173,13 @@ class SnapshotCopy:
 
         A canary that was removed meanwhile does not, nor does its removal.
         """
+        self._is_level = False
         for model in self._models.values():
             model.canary = b""
 
     def settle(self) -> None:
         """Hear that a settled batch came: see `CommittedBatch`."""
+        self._is_level = True
         self._ahead.settle()
         self._canaries_ahead.settle()
 
@@ -229,6 +237,7 @@ class SnapshotCopy:
         """Hear that it was written, and how many versions went in."""
         model = self._models[each.model]
         model.written = each.last
+        model.times.wrote(each.last)
         # Also where it was another's that Redis had: the next look says so.
         model.held = mark_of(each.canary.wanted)
         if model.forged == each.forged:
@@ -239,6 +248,11 @@ class SnapshotCopy:
         """What happened so far, and how many versions wait."""
         pending = sum(len(model.pending()) for model in self._models.values())
         return self._counts | {"snapshots_pending": pending}
+
+    def series(self) -> Iterator[Series]:
+        """How old what Redis has is, and how long it took to get there, by model."""
+        for name, model in self._models.items():
+            yield from model.times.series(name)
 
     def _why_lost(self, name: str, model: _Model, standing: Standing) -> str:
         """What is wrong with what Redis has; empty where nothing is."""

@@ -28,7 +28,7 @@ from streams.kafka.append_time import wall_ms
 from streams.kafka.broker_away import BrokerAway
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import Waiting, client_options
-from streams.kafka.group_positions import PositionsHang, stable_positions
+from streams.kafka.group.group_positions import PositionsHang, stable_positions
 from streams.kafka.reader_role import RETRY_S, either
 from streams.kafka.source.positions import (
     Bounds,
@@ -40,7 +40,8 @@ from streams.kafka.source.recent_lists import learn_lists
 from streams.kafka.source.source_log import Position, SourceLog
 from streams.kafka.source.source_member import SourceMember
 from streams.kafka.source_watch import ClusterTopics, Describe
-from streams.kafka.status.role_status import AdaptStatus
+from streams.kafka.status.adapt_status import AdaptStatus
+from streams.kafka.status.role_status import Lag
 from streams.kafka.status.status_page import Status
 from streams.topology import group_of
 
@@ -188,6 +189,7 @@ class SourceAdapter:
         self._merge.begin(behind, now_ms=wall_ms())
         positions = await self._adapted()
         if not positions:
+            self._fares.lag(self._lag(member))
             return
         await own.write(self._adaptation.outputs(), positions)
         self._adaptation.written()
@@ -316,13 +318,14 @@ class SourceAdapter:
         stable = consumer.last_stable_offset(place)
         return stable is None or self._read_to[place] < stable
 
-    def _lag(self, member: SourceMember) -> dict[TopicPartition, int]:
+    def _lag(self, member: SourceMember) -> dict[TopicPartition, Lag]:
         """Offsets of each partition that were not adapted yet."""
         lags = {}
         for place in member.assigned or ():
             waiting = self._merge.next_offset(place)
             at = self._read_to[place] if waiting is None else waiting
-            lags[place] = max(0, (member.consumer.last_stable_offset(place) or 0) - at)
+            stable = member.consumer.last_stable_offset(place) or 0
+            lags[place] = Lag(max(0, stable - at), at)
         return lags
 
     async def _bounds(
@@ -348,7 +351,7 @@ async def adapt(
 ) -> None:
     """Adapt documents of all sources until the stop."""
     status = status or Status("adapt")
-    fares = AdaptStatus(status.role)
+    fares = AdaptStatus(status.role, settings.sources)
     status.registry.register(fares)
     client = client_options(settings.kafka)
 

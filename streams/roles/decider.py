@@ -10,14 +10,16 @@ import asyncio
 import logging
 import os
 import time
+from collections import Counter
+from collections.abc import Iterator
 
 from aiokafka.errors import KafkaError
 
 from rankstream.deployment_rules import DeploymentRefused
 from rankstream.settings import Settings
-from rankstream.snapshots import SnapshotError, pointer_from, pointer_of
 from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.decisions import Manifest, decode_key, decode_manifest
+from rankstream.wire.envelope import SnapshotError, pointer_from, pointer_of
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS, STATISTICS, full_name
 from streams.decisions.inputs import DecisionsRefused
 from streams.estimation.served_snapshots import ServedSnapshots
@@ -28,6 +30,7 @@ from streams.kafka.deployment.fenced_log import WriterFenced
 from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
 from streams.kafka.status.status_page import Status
 from streams.kafka.training.background_thread import Stopped
+from streams.series import Series
 from streams.statistics import keys
 from streams.training.schedule import form_of
 
@@ -36,6 +39,9 @@ LOOK_S = 1.0
 
 RETRY_S = 60.0
 """After so long, or what `every_s` says if that is less, it is tried again."""
+
+OUTCOMES = ("written", "refused", "fenced")
+"""What becomes of a rewrite; one that is fenced was another decider's."""
 
 NICENESS = 10
 """So that the fold keeps its core."""
@@ -61,7 +67,9 @@ class Decider:
         self._next_s: dict[str, float] = {}
         self._refused: dict[str, str] = {}
         self._news = asyncio.Event()
-        self._counts = {"rewrites_written": 0, "rewrites_refused": 0}
+        self._outcomes = Counter(
+            {(name, outcome): 0 for name in self._plans for outcome in OUTCOMES}
+        )
 
     @property
     def sources(self) -> list[FollowedPartition]:
@@ -105,7 +113,19 @@ class Decider:
         """What happened so far, and how many decisions are in force."""
         known = [self._manifests.get(name) for name in self._plans]
         in_force = sum(each.n_decisions for each in known if each)
-        return {**self._counts, "decisions_in_force": in_force}
+        totals = {
+            f"rewrites_{outcome}": sum(
+                n for (_, each), n in self._outcomes.items() if each == outcome
+            )
+            for outcome in ("written", "refused")
+        }
+        return {**totals, "decisions_in_force": in_force}
+
+    def series(self) -> Iterator[Series]:
+        """Rewrites by rule, and what became of them."""
+        for (name, outcome), n in self._outcomes.items():
+            labels = {"decisions": name, "outcome": outcome}
+            yield Series("decision_rewrites", labels, n)
 
     async def turn(self, stop: asyncio.Event) -> None:
         """Wait for news, and rewrite what is due.
@@ -156,6 +176,7 @@ class Decider:
         try:
             made = await rewrite(self._settings, self._cluster, name, stop)
         except WriterFenced as error:
+            self._outcomes[name, "fenced"] += 1
             log.warning("event=fenced decisions=%s reason=%s", name, error)
         except Stopped:
             log.info("event=given-up decisions=%s reason=it is stopping", name)
@@ -166,12 +187,12 @@ class Decider:
         else:
             self._manifests[name] = made.manifest
             self._refused.pop(name, None)
-            self._counts["rewrites_written"] += 1
+            self._outcomes[name, "written"] += 1
             self.wrote_s = time.monotonic()
 
     def _refuse(self, name: str, why: str) -> None:
         """Say why nothing was decided, once for each kind of reason."""
-        self._counts["rewrites_refused"] += 1
+        self._outcomes[name, "refused"] += 1
         if self._refused.get(name) != form_of(why):
             self._refused[name] = form_of(why)
             log.warning("event=decisions-refused decisions=%s reason=%s", name, why)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from aiokafka import AIOKafkaProducer
@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LARGEST
-from rankstream.wire.model_evaluations import encode_rates
+from rankstream.wire.models.model_evaluations import encode_rates
 from rankstream.wire.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, full_name
 from rankstream.wire.verdicts import Verdict, encode_verdict
 from streams.comparisons.comparison import Comparison
@@ -29,7 +29,9 @@ from streams.comparisons.preference_fold import UNREADABLE, read_outcomes, read_
 from streams.comparisons.verdicts import refused_verdict, verdict_of
 from streams.kafka.committed_reader import CommittedBatch, CompactedView, client_options
 from streams.kafka.reader_role import FollowedPartition, either, run_reader_role
+from streams.kafka.status.experiment_series import experiment_series
 from streams.kafka.status.status_page import Status
+from streams.series import Series
 
 EVERY_S = 5.0
 """Time between verdicts on an experiment whose sums change."""
@@ -55,6 +57,8 @@ class Evaluator:
         self._n_written = self._n_failures = 0
         self._views: dict[int, CompactedView] = {}
         self._judged: dict[tuple[str, int], bytes] = {}
+        self._verdicts: dict[str, Verdict] = {}
+        self._running = settings.experiments.keys()
         self._rated: dict[str, bytes] = {}
         self._unsent: deque[tuple[bytes, bytes]] = deque()
         self._producer: AIOKafkaProducer | None = None
@@ -99,6 +103,10 @@ class Evaluator:
             "verdict_failures": self._n_failures,
         }
 
+    def series(self) -> Iterator[Series]:
+        """What is known of each experiment; those with most lists first."""
+        return experiment_series([*self._verdicts.values()])
+
     async def close(self) -> None:
         """Let go of the broker; what was not sent is sent by the next turn."""
         producer, self._producer = self._producer, None
@@ -141,6 +149,12 @@ class Evaluator:
             if self._judged.get(place) != why.encode():
                 self._judged[place] = why.encode()
                 found.append((place, _refused(*place, why)))
+        for (name, epoch), verdict in found:
+            known = self._verdicts.get(name)
+            is_newest = known is None or known.epoch <= epoch
+            # One that has ended stays in the topic, and alarms nobody.
+            if is_newest and name in self._running:
+                self._verdicts[name] = verdict
         encoded = [
             (place[0].encode(), encoded_verdict(place, each)) for place, each in found
         ]

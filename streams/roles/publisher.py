@@ -6,6 +6,7 @@ Redis is a copy: what it lost, or what was changed there, is written again.
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterator
 
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, StoreUnavailable, store_of
@@ -16,6 +17,7 @@ from streams.kafka.status.status_page import Status
 from streams.redis_copies.decision_copy import DecisionCopy
 from streams.redis_copies.experiment_copy import ExperimentCopy
 from streams.redis_copies.snapshot_copy import SnapshotCopy
+from streams.series import Series
 
 CHECK_S = 1.0
 """How often Redis is asked whether it still has what was written."""
@@ -53,6 +55,7 @@ class Publisher:
         self._news = asyncio.Event()
         self._checked_s = float("-inf")
         self._n_failures = 0
+        self._is_redis_up = False
 
     @property
     def sources(self) -> list[FollowedPartition]:
@@ -79,7 +82,9 @@ class Publisher:
                 await self._check()
                 self._checked_s = time.monotonic()
             await self._push()
-        except StoreUnavailable:
+            self._is_redis_up = True
+        except StoreUnavailable as error:
+            self._is_redis_up = error.is_answered
             self._n_failures += 1
             self._news.set()
             raise
@@ -96,6 +101,11 @@ class Publisher:
             **self.decisions.counters(),
             "publish_failures": self._n_failures,
         }
+
+    def series(self) -> Iterator[Series]:
+        """Whether Redis answers, how old models there are, and how late they came."""
+        yield Series("redis_up", {}, self._is_redis_up)
+        yield from self.snapshots.series()
 
     def _take_snapshots(self, batch: CommittedBatch) -> None:
         if batch.is_first:

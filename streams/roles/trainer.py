@@ -11,12 +11,15 @@ import logging
 import os
 import time
 import uuid
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from aiokafka.errors import KafkaError
 
 from rankstream.settings import Settings
-from rankstream.snapshots import pointer_of
+from rankstream.wire.envelope import pointer_of
+from rankstream.wire.models.training import ASKED, DONE, LEFT_ALONE
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
 from rankstream.wire.topics import (
     PREFERENCES,
     SNAPSHOTS,
@@ -24,8 +27,6 @@ from rankstream.wire.topics import (
     TRAINING,
     full_name,
 )
-from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
-from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.deployment.fenced_log import WriterFenced
@@ -36,7 +37,9 @@ from streams.kafka.training.background_thread import BackgroundThread, Stopped, 
 from streams.kafka.training.canaries import Canaries
 from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
+from streams.kafka.training.training_outcomes import FENCED, Trainings
 from streams.kafka.training.valuations import Valuations
+from streams.series import Series
 from streams.statistics import keys
 from streams.training.model_records import ModelRecords
 from streams.training.schedule import Retries, Standing, due, least_watermark, n_passed
@@ -106,9 +109,8 @@ class Trainer:
         self._retries = Retries()
         self._others: dict[str, Heard] = {}
         self._news = asyncio.Event()
-        self._counts = {"interventions_published": 0, "interventions_refused": 0}
+        self._trainings = Trainings(settings.schedules)
         self._n_under_way = 0
-        self._seconds = 0.0
 
     @property
     def sources(self) -> list[FollowedPartition]:
@@ -148,12 +150,16 @@ class Trainer:
     def counters(self) -> dict[str, int]:
         """What happened so far, and whether something is under way."""
         return {
-            **self._counts,
+            **self._trainings.totals(),
             **self._valuations.counters(),
             **self._canaries.counters(),
             "interventions_pending": self._n_under_way,
-            "training_seconds": round(self._seconds),
         }
+
+    def series(self) -> Iterator[Series]:
+        """Trainings and canaries by model."""
+        yield from self._trainings.series()
+        yield from self._canaries.series()
 
     async def turn(self, stop: asyncio.Event) -> None:
         """Wait for news, train what is due, and value what is served.
@@ -259,14 +265,15 @@ class Trainer:
                 known = (each.watermark_ms for each in self._counted.values())
                 at_ms = min((each for each in known if each is not None), default=0)
                 ended = await run.run(records, at_ms)
+                self._trainings.ended(name, ended.state, time.monotonic() - started_s)
                 self._take_ending(name, ended)
         except WriterFenced as error:
+            self._trainings.ended(name, FENCED)
             log.warning("event=fenced model=%s reason=%s", name, error)
         except Stopped:
             log.info("event=given-up model=%s reason=it is stopping", name)
         finally:
             self._n_under_way = 0
-            self._seconds = time.monotonic() - started_s
             await own.close()
             give_back_free_pages()
 
@@ -286,12 +293,10 @@ class Trainer:
                 self._seen.take_training(each.key or b"", each.value)
         if ending.state == DONE:
             self._retries.forget(name)
-            self._counts["interventions_published"] += 1
             self.wrote_s = time.monotonic()
         elif ending.state == LEFT_ALONE:
             self._retries.leave(name, self._standing(name))
         else:
-            self._counts["interventions_refused"] += 1
             now_s, standing = time.monotonic(), self._standing(name)
             if self._retries.refuse(name, ending.why, standing, now_s):
                 log.warning(

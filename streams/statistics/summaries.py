@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from models.arrays import Floats
-from models.counts.cells import CellSummary, ordered_places
+from models.counts.cells import CellSummary
 from models.counts.fixed_point import Int64
-from models.counts.group_tables import GroupTables, added
+from models.counts.group_tables import added
 from models.counts.list_form import list_tables
 from models.counts.placements import DETERMINISTIC, TAIL_SHUFFLE
-from models.counts.scope_summaries import by_group, cell_of
+from models.counts.scope_summaries import by_group, cell_of, renumbered
 from streams.statistics.keys import ScopeName
 from streams.statistics.placed_rows import placement_in_set
-from streams.statistics.scopes import STRIDE, ScopeBatch, SortedItems
+from streams.statistics.scopes import STRIDE, ScopeBatch
 
 EXPOSURE = 8
 """Column of pairs in the general form: exposures of placements that are not kept."""
@@ -46,7 +46,11 @@ def summaries_of_batch(
     """Scope, group and summary of all cells, sorted by the first two."""
     by_id = batch.sorted_items()
     lists = list_tables(batch.lists, _matrices(batch), batch.n_candidates())
-    joint = added([_by_id(lists, by_id), _by_id(batch.general, by_id)])
+
+    def number_of(groups: Int64, items: Int64) -> Int64:
+        return by_id.renumbered(groups // STRIDE, items)
+
+    joint = added([renumbered(each, number_of) for each in (lists, batch.general)])
     for cell, tables in by_group(joint):
         scope, group = divmod(cell, STRIDE)
         items = by_id.items[scope]
@@ -67,20 +71,6 @@ def _matrices(batch: ScopeBatch) -> dict[int, Floats]:
         row: placement_in_set(batch.rows[row], batch.items[scope])
         for row, scope in zip(rows, scopes, strict=True)
     }
-
-
-def _by_id(tables: GroupTables, by_id: SortedItems) -> GroupTables:
-    """The tables with items numbered by id; places of click pairs are ordered."""
-    changed = {}
-    places = {"pairs": (1,), "sums": (1,), "click_pairs": (1, 3), "rewards": (2,)}
-    for name, columns in places.items():
-        rows = getattr(tables, name).copy()
-        for column in columns:
-            rows[:, column] = by_id.renumbered(rows[:, 0] // STRIDE, rows[:, column])
-        changed[name] = rows
-    click_pairs = changed["click_pairs"]
-    click_pairs[:, 1:] = ordered_places(click_pairs[:, 1:])
-    return tables._replace(**changed)
 
 
 def mixed_scopes(batch: ScopeBatch) -> frozenset[ScopeName]:

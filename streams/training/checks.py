@@ -1,13 +1,14 @@
 """What must be so for a model to be trained, and what to do where it is not."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from models.estimators.choice import APART
 from models.estimators.splits import Shares, Splits, split_groups
+from rankstream.configuration.models import FIXED, ModelSettings
 from rankstream.configuration.training import LOGGING_LOSS
 from rankstream.ranking.checked_weights import CheckedWeights, checked_weights
-from rankstream.settings import ModelSettings
 from rankstream.wire.envelope import (
     LARGEST_NUMBER,
     Pointer,
@@ -39,21 +40,30 @@ class Checks(NamedTuple):
     parent: Snapshot
 
     def weights_of_parent(self) -> CheckedWeights:
-        """The parent's weights, where it is a ranker that can be trained."""
+        """The parent's weights, where it is a ranker that can be trained here."""
         model, parent = self.model, self.parent
-        expected = (
-            model.features, list_hash(model), model.kind, model.hidden,
-            model.normalisation,
-        )  # fmt: skip
+        if model.grows_trees and find_spec("lightgbm") is None:
+            raise TrainingRefused(
+                f"{self.name!r} may be of trees, which LightGBM grows; it is not "
+                "installed: pip install 'rankstream[trees]' where models are trained"
+            )
+        how = parent.normalisation
+        if model.normalisation == FIXED and how == "none" and parent.scale:
+            how = FIXED
+        expected = [
+            (x.features, list_hash(x), x.kind, x.hidden, x.normalisation)
+            for x in model.forms
+        ]
         got = (
             parent.n_features, parent.features_hash, parent.kind, parent.hidden,
-            parent.normalisation,
+            how,
         )  # fmt: skip
-        if expected != got:
+        if got not in expected:
             raise TrainingRefused(
                 f"version {pointer_of(parent)} of {self.name!r}, the parent, must be "
-                f"of the model's list of features and form, {_told(expected)}; it is "
-                f"of {_told(got)}: restore models.{self.name}, or name the new model "
+                f"of the model's list of features and form, "
+                f"{' or '.join(map(_told, expected))}; it is of "
+                f"{_told(got)}: restore models.{self.name}, or name the new model "
                 "differently"
             )
         try:

@@ -9,8 +9,8 @@ import numpy as np
 
 from models.arrays import Singles
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
+from rankstream.wire.models.training import FeaturesUsed
 from rankstream.wire.routing import partition_of_query
-from rankstream.wire.training import FeaturesUsed
 from streams.native.counting import name_of_set
 from streams.statistics.value_spool import ValueSpool
 
@@ -202,18 +202,6 @@ def digest_of(digests: Iterable[bytes]) -> bytes:
     for each in digests:
         whole.update(each)
     return whole.digest()
-
-
-def features_used(
-    features: FeatureRecords, sets: Iterable[tuple[str, list[bytes]]]
-) -> list[FeaturesUsed]:
-    """Digests of what a training reads of these queries' sets, sorted by query."""
-    digest = FeaturesDigest(features.n_partitions)
-    for query, names in sets:
-        found = features.of(query, names)
-        if found is not None:
-            digest.take(query, found.digests)
-    return digest.used()
 
 
 def record_digest(query: str, candidate_set: bytes, value: bytes) -> bytes:

@@ -1,18 +1,20 @@
 """What a training reads, brought together: sums of items beside their features."""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from models.arrays import Singles
 from models.counts.fixed_point import Int64
 from models.estimators.splits import Splits
+from models.training.query_chunk import ChunkSource
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.ranking.scoring import normalised, shifted
-from rankstream.wire.training import FeaturesUsed, Sizes
+from rankstream.wire.models.training import FeaturesUsed, Sizes
 from streams.statistics.columns import Columns
 from streams.training.chunk_files import (
+    CHUNK_BYTES,
     ChunkFile,
     SelectionChunks,
     TrainingChunks,
@@ -35,14 +37,36 @@ QUERIES_AT_ONCE = 1_000
 """After so many it is told how far reading is."""
 
 
+class Gathers(Protocol):
+    """Queries that a ranker is trained on, as `Gathered` has them."""
+
+    def chunks(self, least_support: float, /) -> tuple[ChunkSource, ChunkSource]:
+        """To learn from, and held out."""
+
+    def judging_losses(self, least_support: float, /) -> ChunkSource:
+        """Those that choose."""
+
+
 class Scaling(NamedTuple):
-    """How a model brings features to one scale."""
+    """How a model brings features to one scale.
+
+    Parameters
+    ----------
+    is_beside
+        Whether features as they were logged stand before those.
+    """
 
     weights: CheckedWeights
     normalisation: str
+    is_beside: bool = False
+
+    @property
+    def n_sides(self) -> int:
+        """How often each feature is there."""
+        return 1 + self.is_beside
 
     def of(self, query: str, features: Singles) -> Singles:
-        """Features of a query as the model sees them, [n_items, n_features].
+        """Features of a query as the model sees them, [n_items, n_sides n_features].
 
         Parameters
         ----------
@@ -63,7 +87,7 @@ class Scaling(NamedTuple):
                 f"of query {query!r:.100} are not: correct what the service logs, and "
                 "count it in a new namespace"
             )
-        return scaled
+        return np.hstack([features, scaled]) if self.is_beside else scaled
 
 
 class Gathered:
@@ -93,8 +117,11 @@ class Gathered:
         self._features = features
         self._splits = splits
         self._digest = FeaturesDigest(features.n_partitions)
-        self.training = ChunkFile(features.n_features, how)
-        self.held_out = ChunkFile(features.n_features, how)
+        # A chunk has the same queries, however often each feature is there.
+        n_columns = scaling.n_sides * features.n_features
+        n_bytes = scaling.n_sides * CHUNK_BYTES
+        self.training = ChunkFile(n_columns, how, n_bytes)
+        self.held_out = ChunkFile(n_columns, how, n_bytes)
         self.n_queries = 0
         self.n_without_features = 0
         self._n_impressions = 0

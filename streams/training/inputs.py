@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rankstream.settings import ModelSettings, Settings
+from rankstream.configuration.models import ModelSettings
 from rankstream.wire.envelope import features_hash
 from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.model_lists import scopes_for
+
+if TYPE_CHECKING:
+    from rankstream.settings import Settings
 
 
 class TrainingRefused(RuntimeError):
@@ -76,7 +79,7 @@ def list_hash(model: ModelSettings) -> bytes:
 
 
 def feature_records_for(
-    settings: Settings, name: str, items: Iterable[tuple[bytes, bytes | None]]
+    settings: "Settings", name: str, items: Iterable[tuple[bytes, bytes | None]]
 ) -> FeatureRecords:
     """Those of records of `candidates` that a model is trained from."""
     model = settings.models[name]

@@ -6,25 +6,20 @@ from typing import Protocol
 
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
-from rankstream.wire.curves import CurveRecord
-from rankstream.wire.deployments import SCHEMA, Deployment
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
+from rankstream.wire.models.curves import CurveRecord
+from rankstream.wire.models.deployments import SCHEMA, Deployment
+from rankstream.wire.models.training import ASKED, Position, RunRecord
 from rankstream.wire.topics import CANDIDATES
-from rankstream.wire.training import ASKED, Position, RunRecord
 from streams.stage import Change, Output
 from streams.statistics.reader import Statistics
-from streams.training.curve_snapshot import CurveOutcome, fit_curve
-from streams.training.known_curve import KnownCurve, published_curve
-from streams.training.logging_version import as_credited
+from streams.training.curves.curve_snapshot import CurveOutcome, fit_curve
+from streams.training.curves.known_curve import KnownCurve, published_curve
+from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.progress import TrainingProgress
 from streams.training.schedule import due, position_after
-from streams.training.trained_snapshot import (
-    Inputs,
-    Outcome,
-    TrainingProgress,
-    TrainingRefused,
-    feature_records_for,
-    train_model,
-)
+from streams.training.trained_snapshot import Outcome, train_model
+from streams.training.versions.logging_version import as_credited
 
 
 class Pipeline(Protocol):

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Collection, Container, Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from models.estimators.adaptivity import is_chosen_from_clicks
-from rankstream.settings import Settings
 from rankstream.wire.envelope import is_pointer
 from streams.statistics.keys import ScopeName
+
+if TYPE_CHECKING:
+    from rankstream.settings import Settings
 
 
 def logged_by(intervention: str, models: Collection[str]) -> bool:
@@ -49,7 +52,7 @@ class LearnedOnline(Container[str]):
         Gives the models of which snapshots are kept; asked once, if ever.
     """
 
-    def __init__(self, settings: Settings, read: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, settings: "Settings", read: Callable[[], Iterable[str]]) -> None:
         self._online = {*settings.online}
         makers = {
             x for one in settings.experiments.values() for x in one.rankers.values()

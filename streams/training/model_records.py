@@ -5,32 +5,31 @@ from collections.abc import Callable
 import msgspec
 
 from rankstream.deployment_rules import DeploymentRefused
-from rankstream.snapshots import (
+from rankstream.wire.envelope import (
     Snapshot,
     SnapshotError,
     decode_snapshot,
-    following_key,
     pointer_of,
 )
-from rankstream.wire.canaries import Canary, model_of_canary
-from rankstream.wire.canary_snapshots import opened_canary
-from rankstream.wire.changes import History
-from rankstream.wire.deployments import (
+from rankstream.wire.models.canaries import Canary, model_of_canary
+from rankstream.wire.models.canary_snapshots import opened_canary
+from rankstream.wire.models.changes import History
+from rankstream.wire.models.deployments import (
     Deployment,
     decode_deployment,
     is_deployment,
     learned_models,
 )
-from rankstream.wire.schemas import LogRefused, SchemaRefused
-from rankstream.wire.snapshot_names import version_key
-from rankstream.wire.topics import SNAPSHOTS, TRAINING
-from rankstream.wire.training import (
+from rankstream.wire.models.snapshot_names import following_key, version_key
+from rankstream.wire.models.training import (
     Position,
     Request,
     Status,
     decode_record,
     decode_training_key,
 )
+from rankstream.wire.schemas import LogRefused, SchemaRefused
+from rankstream.wire.topics import SNAPSHOTS, TRAINING
 
 
 class ModelRecords:

@@ -17,13 +17,13 @@ class TrainingProgress(NamedTuple):
     Parameters
     ----------
     stage
-        `reading`, `curve`, `epoch`, `bounding` or `judging`.
+        `reading`, `curve`, `epoch`, `round`, `bounding` or `judging`.
     number
-        Queries that were read; the number of the epoch; else 0.
+        Queries that were read; the number of the epoch or the round; else 0.
     loss, held_out_dcg
-        Of the epoch; NaN where what is trained is no ranking.
+        Of the epoch or round; NaN where what is trained is no ranking.
     most
-        Epochs that there will be at most; else 0.
+        Epochs or rounds that there will be at most; else 0.
     """
 
     stage: str
@@ -45,7 +45,8 @@ class TrainingProgress(NamedTuple):
         'estimating its clicks per list'
         """
         if self.loss is not None:
-            of = f"epoch {self.number} of at most {self.most}, loss {self.loss:.6g}"
+            of = f"{self.stage} {self.number} of at most {self.most}"
+            of += f", loss {self.loss:.6g}"
             dcg = self.held_out_dcg
             if dcg is None or math.isnan(dcg):
                 return of

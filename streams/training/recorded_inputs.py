@@ -10,14 +10,14 @@ from typing import NamedTuple
 import msgspec
 
 from rankstream.settings import ModelSettings, Settings
-from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot
-from rankstream.wire.training import ASKED, RunRecord
+from rankstream.wire.models.curves import CurveRecord
+from rankstream.wire.models.training import ASKED, RunRecord
 from streams.learning.model_fold import ModelFold
 from streams.statistics.reader import Statistics
-from streams.training.curve_snapshot import CurveOutcome, fit_curve
+from streams.training.curves.curve_snapshot import CurveOutcome, fit_curve
+from streams.training.curves.known_curve import KnownCurve, published_curve
 from streams.training.inputs import Inputs, feature_records_for
-from streams.training.known_curve import KnownCurve, published_curve
 from streams.training.progress import TrainingProgress
 from streams.training.trained_snapshot import Outcome, train_model
 from streams.training.verification import curve_made_of, made_of

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from rankstream.configuration.training import Schedule
-from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Pointer
-from rankstream.wire.training import COUNT, SCHEMA, TIME, Position, RunRecord
+from rankstream.wire.models.curves import CurveRecord
+from rankstream.wire.models.training import COUNT, SCHEMA, TIME, Position, RunRecord
 
 NOWHERE = Position(SCHEMA, 0, [], -1, "")
 """Of a model that was never trained."""

@@ -8,7 +8,8 @@ is estimated from groups that it has seen nothing of.
 """
 
 from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple
+from importlib.metadata import version
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,28 +22,22 @@ from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
 from rankstream.configuration.former import recorded_model
-from rankstream.configuration.training import LOGGING_LOSS
+from rankstream.configuration.training import LOGGING_LOSS, SELECTED
 from rankstream.ranking.checked_weights import CheckedWeights
-from rankstream.settings import Settings
-from rankstream.wire.envelope import (
-    Snapshot,
-    encode_snapshot,
-)
-from rankstream.wire.snapshot_names import parent_of, sha256_of
-from rankstream.wire.training import SCHEMA, RunRecord
+from rankstream.wire.envelope import TREES, Snapshot, encode_snapshot
+from rankstream.wire.models.snapshot_names import parent_of, sha256_of
+from rankstream.wire.models.training import SCHEMA, RunRecord
 from streams.native.placing import placements_of_scores
 from streams.statistics.columns import IMPRESSIONS, Columns
-from streams.training.bounded_version import after_bound, bounded_version
 from streams.training.checks import Checks
-from streams.training.estimated_curve import (
+from streams.training.curves.estimated_curve import (
     estimated_curve,
     interventions_learned_online,
 )
+from streams.training.curves.known_curve import GIVEN, KnownCurve, ends_used
 from streams.training.feature_records import FeaturesRefused
-from streams.training.fitted_ranker import Fitted, fitted_ranker, ranker_of_model
-from streams.training.following_version import following
 from streams.training.gathering import Gathered, Scaling
-from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.inputs import Inputs, TrainingRefused
 from streams.training.item_tables import (
     APART,
     SELECTED_ON,
@@ -52,19 +47,16 @@ from streams.training.item_tables import (
     ItemTables,
     PooledSums,
 )
-from streams.training.known_curve import GIVEN, KnownCurve, ends_used
-from streams.training.logging_version import logging_version
 from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import TrainingProgress
+from streams.training.versions.bounded_version import after_bound, bounded_version
+from streams.training.versions.fitted_kind import fitted_kind
+from streams.training.versions.fitted_ranker import Fitted
+from streams.training.versions.following_version import following
+from streams.training.versions.ranged_parent import ranged
 
-__all__ = [
-    "Inputs",
-    "Outcome",
-    "TrainingProgress",
-    "TrainingRefused",
-    "feature_records_for",
-    "train_model",
-]
+if TYPE_CHECKING:
+    from rankstream.settings import Settings
 
 
 class Outcome(NamedTuple):
@@ -76,7 +68,7 @@ class Outcome(NamedTuple):
 
 def train_model(  # noqa: PLR0913  all that a training depends on
     name: str,
-    settings: Settings,
+    settings: "Settings",
     inputs: Inputs,
     parent: Snapshot,
     *,
@@ -93,7 +85,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     parent
         The snapshot that is served: training goes on from its weights.
     reason
-        Why it is trained; see `rankstream.wire.training`.
+        Why it is trained; see `rankstream.wire.models.training`.
     epoch
         Of the snapshot; if not given that of its parent, or the next one where the
         parent has this version, or a later one, already.
@@ -103,8 +95,8 @@ def train_model(  # noqa: PLR0913  all that a training depends on
         The newest version of the curve that the settings name, if there is one;
         see `rankstream.settings.Settings.curve_for`.
     online
-        As that of `streams.training.curve_snapshot.fit_curve`, for a curve that the
-        training estimates itself.
+        As that of `streams.training.curves.curve_snapshot.fit_curve`, for a curve that
+        the training estimates itself.
 
     Raises
     ------
@@ -148,19 +140,20 @@ class _Run:
         self._tell = on_progress
 
     def outcome(self, reason: str, epoch: int | None) -> Outcome:
-        weights = self._checks.weights_of_parent()
         splits = self._checks.splits(self._shares)
+        self._checks = ranged(self._checks)
+        weights = self._checks.weights_of_parent()
         pointer = self._checks.pointer(epoch)
         known = self._curve()
         self._checks.judges(splits, (*known.groups, *self._parent.groups))
         seen, free = self._groups(splits, known)
         choice = self._choice()
         gathered = self._gathered(weights, splits, (known.curve, choice), free)
-        (trained, loss, losses), made = self._trained(weights, gathered, known.curve)
-        bounded = self._bounded(weights, made, gathered, known.curve)
-        made = after_bound(self._name, self._model, bounded, made, gathered)
-        reward = self._reward(made, gathered, known.curve, free)
-        snapshot = following(self._checks, pointer, made.weights, seen)
+        fitted, made = self._trained(weights, gathered, known.curve)
+        bounded = self._bounded(fitted, made, gathered, known.curve)
+        made = after_bound(self._name, self._model, fitted, bounded, made, gathered)
+        reward = self._reward(fitted, made, gathered, known.curve, free)
+        snapshot = following(self._checks, pointer, fitted.ranker, made.weights, seen)
         run = RunRecord(
             schema=SCHEMA,
             model=self._name,
@@ -179,8 +172,8 @@ class _Run:
             curve=known.used(),
             groups=list(splits.training),
             sizes=gathered.sizes(self._plan.least_support),
-            epochs=[(*each,) for each in trained.epochs],
-            best_epoch=trained.best_epoch,
+            epochs=[(*each,) for each in fitted.trained.epochs],
+            best_epoch=fitted.trained.best_epoch,
             scale=made.scale,
             temperature=made.temperature,
             least_exposure=made.least_exposure,
@@ -188,8 +181,8 @@ class _Run:
             reward_reason=reward.reason,
             sha256=sha256_of(encode_snapshot(snapshot)),
             n_partitions=self._inputs.features.n_partitions,
-            loss=loss,
-            losses=losses,
+            loss=fitted.loss,
+            losses=fitted.tried,
             estimator=choice.estimator,
             online=self._learned,
             largest_loss=bounded.fall.largest_loss,
@@ -198,6 +191,7 @@ class _Run:
             n_beside=self._beside[0],
             n_lists=self._beside[1],
             ends=ends_used(known.ends),
+            lightgbm=version("lightgbm") if self._model.grows_trees else None,
         )
         return Outcome(snapshot, run)
 
@@ -206,6 +200,7 @@ class _Run:
         return self._inputs.statistics.columns(is_wanted=is_wanted)
 
     def _curve(self) -> KnownCurve:
+        """Given, published (trust too), or estimated here, of position bias alone."""
         if self._plan.examination:
             return KnownCurve(position_curve(self._plan.examination), GIVEN, ())
         if self._published:
@@ -296,7 +291,8 @@ class _Run:
         free: tuple[int, ...],
     ) -> Gathered:
         curve, choice = by
-        scaling = Scaling(weights, self._model.normalisation)
+        is_beside = self._model.kind == SELECTED
+        scaling = Scaling(weights, self._model.normalises_queries, is_beside)
         try:
             how = self._tables(choice, curve, _split_of(splits, free))
             gathered = Gathered(scaling, self._inputs.features, splits, how)
@@ -312,13 +308,17 @@ class _Run:
     def _trained(
         self, weights: CheckedWeights, gathered: Gathered, curve: BiasCurve
     ) -> tuple[Fitted, Exploration]:
-        start = weights.weights.astype(np.float64)
         try:
             if self._plan.loss == LOGGING_LOSS:
-                return logging_version(
-                    self._model, start, gathered, curve, self._tell_epoch
+                # Few models draw lists of comparisons.
+                from streams.training.versions.logging_version import (  # noqa: PLC0415
+                    logging_version,
                 )
-            fitted = fitted_ranker(self._model, start, gathered, self._tell_epoch)
+
+                start = weights.weights.astype(np.float64)
+                on_epoch = self._telling(self._model.kind)
+                return logging_version(self._model, start, gathered, curve, on_epoch)
+            fitted = fitted_kind(self._model, weights, gathered, self._telling)
             made = explored(
                 fitted.trained.weights,
                 gathered.chunks(self._plan.least_support)[0],
@@ -326,7 +326,7 @@ class _Run:
                 floor=self._plan.exposure_floor,
                 cutoff=self._plan.cutoff,
                 placements=placements_of_scores,
-                ranker=ranker_of_model(self._model),
+                ranker=fitted.ranker,
             )
         except ValueError as error:
             raise self._refused(error) from error
@@ -339,7 +339,7 @@ class _Run:
 
     def _bounded(
         self,
-        weights: CheckedWeights,
+        fitted: Fitted,
         made: Exploration,
         gathered: Gathered,
         curve: BiasCurve,
@@ -348,18 +348,22 @@ class _Run:
             self._tell(TrainingProgress("bounding"))
 
         try:
-            return bounded_version(self._model, weights, made, gathered, curve, look)
+            return bounded_version(self._model, fitted, made, gathered, curve, look)
         except ValueError as error:
             raise self._refused(error) from error
 
-    def _tell_epoch(self, epoch: Epoch) -> None:
-        self._tell(TrainingProgress("epoch", *epoch, self._plan.epochs))
+    def _telling(self, kind: str) -> Callable[[Epoch], object]:
+        stage, most = "epoch", self._plan.epochs
+        if kind == TREES:
+            stage, most = "round", self._plan.trees.rounds
+        return lambda epoch: self._tell(TrainingProgress(stage, *epoch, most))
 
     def _refused(self, error: ValueError) -> TrainingRefused:
         return TrainingRefused(f"{self._name!r} cannot be trained: {error}")
 
     def _reward(
         self,
+        fitted: Fitted,
         made: Exploration,
         gathered: Gathered,
         curve: BiasCurve,
@@ -378,7 +382,7 @@ class _Run:
             cutoff=self._plan.cutoff,
             most_unsupported=self._plan.most_unsupported,
             placements=placements_of_scores,
-            ranker=ranker_of_model(self._model),
+            ranker=fitted.ranker,
         )
 
 

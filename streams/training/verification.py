@@ -8,28 +8,29 @@ import msgspec
 from rankstream.configuration.curves import OF_SOME
 from rankstream.configuration.former import curve_of_record, model_of_record
 from rankstream.settings import Settings
-from rankstream.wire.curves import CurveRecord
-from rankstream.wire.envelope import Snapshot, encode_snapshot
-from rankstream.wire.snapshot_names import Parent, parent_of
+from rankstream.wire.bounds import MODEL_BYTES
+from rankstream.wire.envelope import Snapshot
+from rankstream.wire.models.curves import CurveRecord
+from rankstream.wire.models.snapshot_names import Parent, parent_of
+from rankstream.wire.models.training import FeaturesUsed, RunRecord
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
-from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.statistics_fold import StatisticsFold
 from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
 from streams.statistics import keys
 from streams.statistics.reader import Statistics
-from streams.training.curve_snapshot import (
+from streams.training.curves.curve_snapshot import (
     CurveOutcome,
     fit_curve,
 )
+from streams.training.curves.known_curve import KnownCurve, curve_of_run
 from streams.training.feature_records import UsedFeatures
 from streams.training.inputs import (
     Inputs,
     feature_records_for,
     sets_known,
 )
-from streams.training.known_curve import KnownCurve, curve_of_run
 from streams.training.progress import TrainingProgress
 from streams.training.trained_snapshot import Outcome, train_model
 
@@ -43,13 +44,6 @@ class VerificationRefused(RuntimeError):
 
     Operator action: as the message says.
     """
-
-
-def verify(
-    settings: Settings, run: RunRecord, parent: Snapshot, events: Events
-) -> bytes:
-    """The envelope of a run's snapshot, made from the log alone; see `made_again`."""
-    return encode_snapshot(made_again(settings, run, parent, events).snapshot)
 
 
 def made_again(
@@ -200,7 +194,10 @@ def _settings_of(run: RunRecord | CurveRecord, settings: Settings) -> Settings:
     if isinstance(run, CurveRecord):
         own["curves"] = {run.model: curve_of_record(run.settings)}
     else:
-        own["models"] = {run.model: model_of_record(run.settings)}
+        # What was published was within the bound of then, which no record has.
+        model = model_of_record(run.settings)
+        model = msgspec.structs.replace(model, snapshot_bytes=MODEL_BYTES)
+        own["models"] = {run.model: model}
     return msgspec.structs.replace(settings, kafka=kafka, statistics=statistics, **own)
 
 

@@ -5,17 +5,21 @@ figures are differences of the least times, as whatever else runs only adds. 100
 queries have decisions. A query is the same one again, or none that was asked before.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, repeat
 
 import numpy as np
 
-from rankstream.decision_scripts import HeldDecisions
-from rankstream.lab.benchmarks.harness import Figure, alone_figure, timed
+from rankstream.lab.benchmarks.harness import (
+    Figure,
+    alone_figure,
+    least_microseconds,
+    timed,
+)
 from rankstream.ranker import Ranker
-from rankstream.redis_scripts import Newest
+from rankstream.redis_store.decision_scripts import HeldDecisions
+from rankstream.redis_store.redis_scripts import Newest
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
@@ -23,7 +27,6 @@ from rankstream.snapshots import (
     encode_snapshot,
     features_hash,
 )
-from rankstream.wire.canary_snapshots import KnownCanary
 from rankstream.wire.decision_shards import (
     Entry,
     digest_of,
@@ -38,6 +41,7 @@ from rankstream.wire.decisions import (
     named_shards,
     place_of,
 )
+from rankstream.wire.models.canary_snapshots import KnownCanary
 from rankstream.wire.routing import route_of_query
 
 N_DECISIONS = 100_000
@@ -51,7 +55,7 @@ WITH_US = {20: (5.0, 10.0), 100: (15.0, 30.0)}
 """Goal and floor by the number of candidates."""
 
 UNKNOWN = "a query without a decision"
-EACH, TIMES = 10, 500
+TIMES = 500
 
 
 class InMemory(SnapshotStore):
@@ -120,9 +124,9 @@ def measure_lists(*, quick: bool = False) -> list[Figure]:
             ("ties, new query", asked("query", 1, 2), WITH_US[n_items]),
         ):
             ours = partial(_of_next, rank, queries, items)
-            added = microseconds_more(ours, plain_rank, n_times)
+            mine, plain_us = least_microseconds(ours, plain_rank, n_times)
             name = f"`rank` of {n_items} items, {what}"
-            figures.append(alone_figure(name, added, "us more", bounds))
+            figures.append(alone_figure(name, mine - plain_us, "us more", bounds))
         told = f"{n_decisions:,} decisions of {n_items} items taken by a ranker"
         figures.append(alone_figure(told, took.seconds, "s of CPU"))
         size = store.n_bytes / n_decisions
@@ -139,21 +143,6 @@ def _of_next(
 def asked(name: str, first: int, step: int) -> Iterator[str]:
     """Queries of which each comes once, so that nothing is known of any."""
     return (f"{name} {number}" for number in count(first, step))
-
-
-def microseconds_more(
-    ours: Callable[[], object], plain: Callable[[], object], n_times: int
-) -> float:
-    """The least time of ours, less the least of the other side, in turns."""
-    least = [float("inf")] * 2
-    for _ in range(n_times):
-        for side, work in enumerate((ours, plain)):
-            started_s = time.perf_counter()
-            for _ in range(EACH):
-                work()
-            taken_s = (time.perf_counter() - started_s) / EACH
-            least[side] = min(least[side], taken_s)
-    return (least[0] - least[1]) * 1e6
 
 
 def store_of_decisions(n_decisions: int, items: Sequence[str]) -> InMemory:

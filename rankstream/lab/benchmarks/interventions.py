@@ -22,7 +22,8 @@ from rankstream.lab.benchmarks.harness import (
     Figure,
     new_figure,
 )
-from rankstream.lab.simulation.pipelines import in_process, ndcg_of
+from rankstream.lab.simulation.pipelines import in_process
+from rankstream.lab.simulation.queries import ndcg_of
 from rankstream.lab.simulation.served_policies import Policy, ServedPolicies
 from rankstream.settings import (
     ModelSettings,

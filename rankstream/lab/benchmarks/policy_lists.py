@@ -4,7 +4,6 @@ Both rank the same candidates with both compared rankers, as a service does that
 them, and log the list; in turns, by the least times, as whatever else runs only adds.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -12,7 +11,12 @@ from itertools import count
 import numpy as np
 
 from rankstream.experiments import Running
-from rankstream.lab.benchmarks.harness import NO_BOUNDS, Figure, alone_figure
+from rankstream.lab.benchmarks.harness import (
+    NO_BOUNDS,
+    Figure,
+    alone_figure,
+    least_microseconds,
+)
 from rankstream.logging_lists import LoggingLists
 from rankstream.ranker import Ranker
 from rankstream.ranking.logging_policy import EXTRAS
@@ -24,7 +28,7 @@ N_ITEMS, LENGTH, N_FEATURES = 20, 10, 46
 HIDDEN = [32, 32]
 RANKERS = {"new": "new", "old": "old"}
 MOST_TIMES = (3.0, 3.0)
-EACH, TIMES = 10, 500
+TIMES = 500
 
 Lists = Callable[[], dict[str, list[str]]]
 """Gives both rankers' own lists."""
@@ -98,17 +102,3 @@ def ranker_of(model: str, hidden: list[int], rng: np.random.Generator) -> Ranker
     ranker = Ranker(model, source=lambda: envelope)
     ranker.load()
     return ranker
-
-
-def least_microseconds(
-    ours: Callable[[], object], theirs: Callable[[], object], n_times: int
-) -> tuple[float, float]:
-    """The least time of each side, of `EACH` in a row, in turns."""
-    least = [float("inf")] * 2
-    for _ in range(n_times):
-        for side, work in enumerate((ours, theirs)):
-            started_s = time.perf_counter()
-            for _ in range(EACH):
-                work()
-            least[side] = min(least[side], (time.perf_counter() - started_s) / EACH)
-    return least[0] * 1e6, least[1] * 1e6

@@ -21,17 +21,17 @@ import numpy as np
 
 from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
-from models.learners.pl_rank import add_sampled_gradients
 from models.losses.discounts import pair_discounts
 from models.losses.pair_kernel import (
     NO_RANKS,
     PairWeights,
     Room,
     add_pair_loss,
-    rooms,
+    room_for,
 )
 from models.optimisers.kernel import Optimiser, step
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
+from models.plackett_luce.list_gradient import add_sampled_gradients
 from models.plackett_luce.placement import placement_batch
 from models.rankers.layers import Shape, add_gradient, n_activations, score_rows
 from models.rankers.ranker import Ranker
@@ -254,7 +254,7 @@ def _arrays_of(
         queries.weights / mean,
         rank_weights,
         PairWeights(gaps, NO_RANKS),
-        Room(*rooms(len(gaps))),
+        room_for(len(gaps)),
         plan.n_samples if plan.loss == POLICY_GRADIENT else 0,
     )
 
@@ -315,8 +315,9 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
         else:
             is_kept = arrays.is_kept[first:last]
             add_pair_loss(
-                scores, values, is_kept, cutoff, arrays.pairs, arrays.room, slopes
-            )
+                scores, values, is_kept, cutoff, arrays.pairs, arrays.room, slopes,
+                slopes[:0],
+            )  # fmt: skip
             # A loss falls where rewards rise.
             slopes *= -weight
         gradient[:] = 0.0

@@ -10,6 +10,7 @@ import platform
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -29,9 +30,11 @@ BENCHMARKS = {
     "logging-policy": "a step of LogOpt, against drawn clicks; its lists in services",
     "decisions": "statistics of many queries as evidence, and their decisions",
     "training": "rankers from sums of clicks, against numpy query by query; losses",
+    "trees": "scores by trees, and a training of them, against LightGBM's own",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",
     "ingestion": "JSON events into the canonical log, in process; times decoding alone",
     "interventions": "a ranker that learns from its own lists, against naive clicks",
+    "capacity": "what `rankstream plan` multiplies by; three loads beside their plan",
     "pipeline": "events through the pipeline, against Kafka Streams and bare Faust",
 }
 """Name and one line of each benchmark; its module has the same name, but for some."""
@@ -39,12 +42,23 @@ BENCHMARKS = {
 MEASURES = {
     "logging-policy": ("logging_policy", "measure"),
     "pdgd": ("learners", "measure_pdgd"),
+    "training": ("trainings.training", "measure"),
+    "trees": ("trainings.trees", "measure"),
     "serve": ("serve.rates", "measure"),
     "pipeline": ("pipeline.measure", "measure"),
+    "capacity": ("capacity.measure", "measure"),
 }
 """Module and function of those whose module has another name."""
 
 WITH_NAMED_FIGURES = "pipeline"
+
+WITH_CONSTANTS = "capacity"
+
+FILES = {
+    "save": "measure constants of this machine first, and write them",
+    "constants": "plan by these, not by those that are shipped",
+}
+"""Options of capacity, which name a file."""
 
 SIZES = {
     "events": (int, None, "of the first log of end-to-end (default: 200,000)"),
@@ -71,6 +85,7 @@ ON_ONE_CORE = {
     "logging-policy",
     "decisions",
     "training",
+    "trees",
 }
 """Those where neither side may use a second thread."""
 
@@ -129,6 +144,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print rows for docs/benchmarks.md",
     )
+    constants = parser.add_argument_group("capacity")
+    for name, words in FILES.items():
+        constants.add_argument(f"--{name}", type=Path, metavar="FILE", help=words)
     streams = parser.add_argument_group("figures beside Kafka Streams")
     for name, (kind, number, words) in SIZES.items():
         streams.add_argument(f"--{name}", type=kind, nargs=number, help=words)
@@ -151,12 +169,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"{options} go with {WITH_NAMED_FIGURES}; got {arguments.name}"
         )
+    files = {name: getattr(arguments, name) for name in FILES}
+    files = {name: path for name, path in files.items() if path is not None}
+    if files and arguments.name != WITH_CONSTANTS:
+        options = ", ".join(f"--{name}" for name in FILES)
+        raise ValueError(f"{options} go with {WITH_CONSTANTS}; got {arguments.name}")
     if arguments.list:
         sys.stdout.write(f"{figure_lines()}\n")
         return 0
     chosen_figures(arguments.figures)
     load = os.getloadavg()
-    figures = measured(arguments.name, quick=arguments.quick, **given)
+    figures = measured(arguments.name, quick=arguments.quick, **given, **files)
     result = {
         "name": arguments.name,
         "command": command_of(arguments),
@@ -187,6 +210,9 @@ def command_of(arguments: argparse.Namespace) -> str:
     """The command that takes the same figures again."""
     words = ["rankstream bench", arguments.name]
     words += ["--figures", *arguments.figures] if arguments.figures else []
+    for name in FILES:
+        path = getattr(arguments, name)
+        words += [f"--{name}", str(path)] if path is not None else []
     words += ["--quick"] if arguments.quick else []
     for name, (_, number, _) in SIZES.items():
         value = getattr(arguments, name)

@@ -5,38 +5,61 @@ pass the same folds as on Kafka. Relevance and position bias are planted, so tha
 what is learned can be held against the truth.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from models.bias.examination import ExaminationCurve, estimate_examination
 from models.click_models.position_based import PositionBasedModel
 from models.evaluation.ndcg import mean_ndcg
-from producers.formats.letor import LetorData, generated_queries, read_letor
 from producers.simulation import Plan, Progress, simulate, step_ms_for
+from rankstream.lab.demonstration.compared import (
+    COMPARISON,
+    EXPERIMENT,
+    LEARNED,
+    PRODUCTION,
+    ComparedLists,
+)
+from rankstream.lab.demonstration.queries import (
+    Floats,
+    Weights,
+    bounds_of,
+    production_weights,
+    queries_of,
+    scores_by_query,
+)
 from rankstream.lab.demonstration.view import DemoState
 from rankstream.ranker import Ranker
 from rankstream.ranking.scoring import normalised, scores_of
-from rankstream.settings import ModelSettings, Settings, load_settings
-from rankstream.snapshots import decode_snapshot
+from rankstream.settings import (
+    ExperimentSettings,
+    ModelSettings,
+    Settings,
+    load_settings,
+)
+from rankstream.snapshots import Snapshot, decode_snapshot
 from rankstream.wire.topics import CLICKS
+from rankstream.wire.verdicts import Verdict
+from streams.comparisons.verdicts import verdict_of
 from streams.local import LocalPipeline, local_settings
 from streams.statistics.keys import decode, decode_set
 from streams.statistics.newest_scopes import NewestScopes
-
-Floats = npt.NDArray[np.floating]
-Weights = npt.NDArray[np.float32]
 
 MODEL = "demo"
 CUTOFF = 10
 REDRAW_S = 0.25
 MEASURE_EVERY = 60
+WARM_UP = 100
+"""Lists that are shown before all others, so that everything is compiled."""
+
+COMPILING = "compiling, a minute or two the first time"
 ESTIMATE_EVERY = 600
+COMPARE_EVERY = 2
+"""Lists between two of the experiment."""
 
 
 class Mishaps:
@@ -117,6 +140,9 @@ class Demonstration:
         Lists to show.
     seed
         Of every random draw.
+    is_compared
+        Whether users also compare what is learned with the ranker before it, on lists
+        of an experiment beside the others.
 
     Raises
     ------
@@ -126,7 +152,14 @@ class Demonstration:
         Where the data do not parse.
     """
 
-    def __init__(self, data: Path | None, *, n_impressions: int, seed: int) -> None:
+    def __init__(
+        self,
+        data: Path | None,
+        *,
+        n_impressions: int,
+        seed: int,
+        is_compared: bool = False,
+    ) -> None:
         self._rng = np.random.default_rng(seed)
         self._train, self._test = queries_of(data, self._rng)
         self._n_grades = int(max(self._train.labels.max(), self._test.labels.max())) + 1
@@ -137,7 +170,8 @@ class Demonstration:
         )
         settings = load_settings(None)
         features = self._train.features.shape[1]
-        self._pipeline = _pipeline(settings, features, seed)
+        experiments = {EXPERIMENT: COMPARISON} if is_compared else {}
+        self._pipeline = _pipeline(settings, features, seed, experiments)
         self._settings = settings
         self._ranker = Ranker(
             MODEL, source=lambda: self._pipeline.snapshots.get(MODEL.encode())
@@ -153,9 +187,29 @@ class Demonstration:
             examination=self._examination,
         )
         self._counter = ExaminationCounts(CUTOFF)
+        self._sink = Mishaps(self._pipeline, self._rng)
+        self._compared = (
+            ComparedLists(self._train, self._users, self._sink, self._rng)
+            if is_compared
+            else None
+        )
+        self._at_ms = self._step_ms = 0
+        self._per_s = math.inf
 
-    def run(self, draw: Callable[[], None]) -> None:
-        """Show every list, and end."""
+    def run(
+        self,
+        draw: Callable[[], None],
+        *,
+        per_s: float = math.inf,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Show every list, and end.
+
+        Parameters
+        ----------
+        per_s
+            Lists a second at most, for who wants to watch.
+        """
         self._pipeline.start()
         self._ranker.refresh()
         time_settings = self._settings.time
@@ -170,16 +224,30 @@ class Demonstration:
             step_ms=step_ms,
             cutoff=CUTOFF,
         )
-        sink = Mishaps(self._pipeline, self._rng)
+        self._at_ms, self._step_ms, self._per_s = plan.start_ms, step_ms, per_s
         self._started = time.monotonic()
         simulate(
-            self._train, self._users, self._ranker, sink, plan,
+            self._train, self._users, self._ranker, self._sink, plan,
             rng=self._rng, on_progress=lambda progress: self._follow(progress, draw),
+            is_stopped=is_stopped,
         )  # fmt: skip
         self._pipeline.end()
         self._ranker.refresh()
         self._measure()
         draw()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What was learned last."""
+        return decode_snapshot(self._pipeline.snapshots[MODEL.encode()])
+
+    def counters(self) -> dict[str, int]:
+        """What became of all events, by the names of the workers' counts."""
+        return self._pipeline.counters()
+
+    def verdicts(self) -> list[Verdict]:
+        """What lists of the experiment say so far; none where nobody compares."""
+        return [verdict_of(each) for each in self._pipeline.comparisons()]
 
     def results(self) -> list[tuple[str, float, float]]:
         """Name, NDCG@10 and expected clicks a list of each ranker."""
@@ -200,8 +268,15 @@ class Demonstration:
         return rows
 
     def _follow(self, progress: Progress, draw: Callable[[], None]) -> None:
-        state, now = self.state, time.monotonic()
+        state = self.state
         state.shown = progress.shown
+        if self._compared is not None and progress.shown % COMPARE_EVERY == 0:
+            at_ms = self._at_ms + self._step_ms * progress.shown
+            self._compared.show(self._orders_of, at_ms)
+        time.sleep(
+            max(0.0, self._started + progress.shown / self._per_s - time.monotonic())
+        )
+        now = time.monotonic()
         if progress.shown % ESTIMATE_EVERY == 0:
             self._measure()
         elif progress.shown % MEASURE_EVERY == 1:
@@ -225,9 +300,20 @@ class Demonstration:
         letters = counts["dead_letter"] + counts["ingestion_dead_letter"]
         state.counts = {**counts, "dead_letters": letters}
 
+    def _orders_of(self, query: int) -> dict[str, list[int]]:
+        """Rows of a query as each ranker orders them."""
+        start, end = self._train.offsets[query : query + 2].tolist()
+        features = normalised(self._train.features[start:end], "min-max")
+        by_ranker = {LEARNED: self._learned(), PRODUCTION: self._production}
+        return {
+            ranker: np.argsort(
+                -scores_of(features, weights, []), kind="stable"
+            ).tolist()
+            for ranker, weights in by_ranker.items()
+        }
+
     def _learned(self) -> Weights:
-        value = self._pipeline.snapshots[MODEL.encode()]
-        return np.frombuffer(decode_snapshot(value).weights, "<f4").astype(np.float32)
+        return np.frombuffer(self.snapshot.weights, "<f4").astype(np.float32)
 
     def _ndcg(self, weights: Weights) -> float:
         test = self._test
@@ -243,72 +329,22 @@ class Demonstration:
         return float(np.mean(expected))
 
 
-def _pipeline(settings: Settings, n_features: int, seed: int) -> LocalPipeline:
+def warm_up(
+    data: Path | None, *, seed: int, is_stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Compile everything by a few lists that nobody sees; as `Demonstration`."""
+    few = Demonstration(data, n_impressions=WARM_UP, seed=seed)
+    few.run(lambda: None, is_stopped=is_stopped)
+
+
+def _pipeline(
+    settings: Settings,
+    n_features: int,
+    seed: int,
+    experiments: dict[str, ExperimentSettings],
+) -> LocalPipeline:
     model = ModelSettings(features=n_features, seed=seed)
-    own = msgspec.structs.replace(local_settings(settings), models={MODEL: model})
+    own = msgspec.structs.replace(
+        local_settings(settings), models={MODEL: model}, experiments=experiments
+    )
     return LocalPipeline(own, now=lambda: int(time.time() * 1_000))
-
-
-def queries_of(
-    path: Path | None, rng: np.random.Generator
-) -> tuple[LetorData, LetorData]:
-    """Queries to learn from, and a fifth held out.
-
-    Raises
-    ------
-    ValueError
-        Where there are fewer than two.
-    FileUnreadable
-        Where the file does not parse.
-    """
-    if path is None:
-        whole = generated_queries(n_queries=250, n_documents=20, n_features=16, rng=rng)
-    else:
-        whole = read_letor(path)
-    n_queries = len(whole.query_ids)
-    if n_queries < 2:
-        raise ValueError(f"the data must hold at least 2 queries; got {n_queries}")
-    order = rng.permutation(n_queries)
-    n_test = max(1, n_queries // 5)
-    return _chosen(whole, order[n_test:]), _chosen(whole, order[:n_test])
-
-
-def _chosen(data: LetorData, queries: npt.NDArray[np.int64]) -> LetorData:
-    bounds = bounds_of(data)
-    rows = np.concatenate([np.arange(*bounds[query]) for query in queries.tolist()])
-    sizes = [bounds[query][1] - bounds[query][0] for query in queries.tolist()]
-    return LetorData(
-        [data.query_ids[query] for query in queries.tolist()],
-        data.labels[rows],
-        data.features[rows],
-        np.concatenate(([0], np.cumsum(sizes))),
-        data.first_feature,
-    )
-
-
-def bounds_of(data: LetorData) -> list[tuple[int, int]]:
-    """The rows of each query: where they begin and end."""
-    offsets = data.offsets.tolist()
-    return list(pairwise(offsets))
-
-
-def scores_by_query(data: LetorData, weights: Weights) -> list[Floats]:
-    """Scores [n_documents] of each query, by linear `weights` [n_features]."""
-    return [
-        scores_of(normalised(data.features[start:end], "min-max"), weights, [])
-        for start, end in bounds_of(data)
-    ]
-
-
-def production_weights(data: LetorData) -> Weights:
-    """A ranker such as one has before there are clicks: fitted to three queries."""
-    bounds = bounds_of(data)[:3]
-    features = np.concatenate(
-        [normalised(data.features[start:end], "min-max") for start, end in bounds]
-    ).astype(np.float64)
-    labels = data.labels[: bounds[-1][1]].astype(np.float64)
-    penalty = 3.0 * np.eye(features.shape[1])
-    weights = np.linalg.solve(
-        features.T @ features + penalty, features.T @ (labels - labels.mean())
-    )
-    return weights.astype(np.float32)

@@ -24,7 +24,7 @@ from rich.console import Console
 from models.arrays import Floats
 from rankstream.lab.closed_loops.performance import Conventions
 from rankstream.lab.reproduction.data import SPLITS, folds_asked, prepared
-from rankstream.lab.reproduction.picture import check_matplotlib
+from rankstream.operations.plots.files import check_drawable
 from rankstream.operations.terminal.progress_line import ProgressLine
 
 Work = TypeVar("Work")
@@ -193,7 +193,7 @@ class Study(ABC, Generic[AnyCell]):
 
 def reproduce(study: Study[Any]) -> int:
     """Run what is missing, then print and write all there is."""
-    check_matplotlib()
+    check_drawable()
     asked = study.arguments
     name = asked.name or asked.data.resolve().name
     out = asked.out or Path("reproduction") / name

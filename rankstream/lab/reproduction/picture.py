@@ -5,11 +5,12 @@ What is drawn lies on no ground of its own, in greys that are seen on a white on
 a black one.
 """
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rankstream.operations.plots.style import BASE, DASHED, SOLID
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,13 +31,10 @@ COLOURS = (
 )
 GREY, GRID = "#767676", "#8888884d"
 
-SOLID, DASHED, DOTTED = "-", "--", ":"
+DOTTED = ":"
 
 STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "rankstream",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9.0,
+    **BASE,
     "text.color": GREY,
     "axes.labelcolor": GREY,
     "xtick.color": GREY,
@@ -44,9 +42,6 @@ STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
     "figure.facecolor": "none",
     "savefig.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.left": False,
-    "axes.spines.right": False,
     "axes.edgecolor": GRID,
 }
 
@@ -61,17 +56,6 @@ class Point(NamedTuple):
 
 Lines = Mapping[str, Sequence[Point]]
 """By what the legend says; points with NaN are left out."""
-
-
-def check_matplotlib() -> None:
-    """Refuse where nothing can be drawn, before anything is run for it.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Which the command answers with what to install.
-    """
-    import matplotlib  # noqa: F401, PLC0415  of the extra `lab`
 
 
 def picture_of(
@@ -94,16 +78,14 @@ def picture_of(
     is_one_scale
         Whether all panels are of one metric; else each has its own range of values.
     """
-    import matplotlib as mpl  # noqa: PLC0415  of the extra `lab`
+    # Of the extra `plots`, of which the lab's is made.
+    from rankstream.operations.plots.figure import figure_bytes, styled  # noqa: PLC0415
 
-    with mpl.rc_context(STYLE):
+    with styled(STYLE):
         drawn = drawing_of(
             title, panels, below=below, is_log=is_log, is_one_scale=is_one_scale
         )
-        file = io.StringIO()
-        nothing = {"Date": None, "Creator": None}
-        drawn.savefig(file, format="svg", metadata=nothing)
-    return file.getvalue()
+    return figure_bytes(drawn, "svg").decode()
 
 
 def drawing_of(
@@ -115,7 +97,7 @@ def drawing_of(
     is_one_scale: bool,
 ) -> "Figure":
     """The same, to be saved."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  of the extra `lab`
+    from matplotlib.figure import Figure  # noqa: PLC0415  of the extra `plots`
 
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     longest = max(map(len, names), default=1)

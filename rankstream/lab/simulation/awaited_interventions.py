@@ -10,8 +10,7 @@ from rankstream.lab.simulation.interventions import Interventions, Line, Refusal
 from rankstream.operations.terminal.words import visible
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
-from rankstream.wire.topics import STATISTICS, TRAINING
-from rankstream.wire.training import (
+from rankstream.wire.models.training import (
     DONE,
     LEFT_ALONE,
     REFUSED,
@@ -21,7 +20,8 @@ from rankstream.wire.training import (
     decode_record,
     decode_training_key,
 )
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
+from rankstream.wire.topics import STATISTICS, TRAINING
 from streams.statistics import keys
 from streams.training.schedule import count_points
 

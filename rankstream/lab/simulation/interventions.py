@@ -6,11 +6,11 @@ from typing import NamedTuple, Protocol
 from rankstream.configuration.models import TRAINED
 from rankstream.operations.terminal.words import visible
 from rankstream.settings import ModelSettings
-from rankstream.wire.curves import CurveRecord
-from rankstream.wire.training import REFUSED, RunRecord
+from rankstream.wire.models.curves import CurveRecord
+from rankstream.wire.models.training import REFUSED, RunRecord
 from streams.training.local_trainer import LocalTrainer
+from streams.training.progress import TrainingProgress
 from streams.training.schedule import count_points, form_of
-from streams.training.trained_snapshot import TrainingProgress
 
 LOOK_EVERY = 50
 """Lists between two looks at whether a training is due."""

@@ -1,26 +1,21 @@
-"""Queries of a simulation, and where events go: Kafka and Redis, or this process."""
+"""Where events of a simulation go: Kafka and Redis, or this process."""
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from models.evaluation.ndcg import mean_ndcg
 from producers.event_producer import EventProducer
-from producers.formats.letor import LetorData, generated_queries, read_fold, read_letor
 from producers.readiness import Waiting
 from producers.simulation import Sink
 from producers.topic_reader import TopicReader, newest_ms
 from rankstream.lab.simulation.awaited_interventions import AwaitedInterventions
 from rankstream.lab.simulation.interventions import Interventions, OwnInterventions
 from rankstream.ranker import Ranker
-from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, decode_snapshot, store_of
 from rankstream.wire.envelope import encode_snapshot
@@ -29,8 +24,6 @@ from streams.training.local_trainer import LocalTrainer
 
 SETTLE_S = 60.0
 """How long to wait, at the end, for the learner to have folded everything."""
-
-MOST_GRADES = 5
 
 START_WAIT_S, TRY_FOR_S = 300.0, 2.0
 
@@ -141,89 +134,3 @@ def settled(ranker: Ranker, n_impressions: int) -> Snapshot:
         ranker.refresh()
         time.sleep(0.02)
     return ranker.snapshot
-
-
-def queries_of(
-    data: Path | None, *, fold: int, seed: int
-) -> tuple[LetorData, LetorData]:
-    """Queries to learn from, and others to measure with.
-
-    Parameters
-    ----------
-    data
-        A LETOR file or a folder of folds; None for made-up queries.
-    fold
-        Of a folder, from 1.
-    seed
-        Of made-up queries.
-
-    Raises
-    ------
-    ValueError
-        Where there are fewer than two queries, or a label that users do not know.
-    FileUnreadable
-        Where the data do not parse.
-    """
-    train, test = _split(data, fold, seed)
-    n_grades = n_grades_of(train, test)
-    if n_grades > MOST_GRADES:
-        raise ValueError(
-            f"labels of {data} must be below {MOST_GRADES}, as users know no "
-            f"other grades; got {n_grades - 1}"
-        )
-    return train, test
-
-
-def n_grades_of(*data: LetorData) -> int:
-    """One more than the highest label."""
-    return int(max(each.labels.max() for each in data)) + 1
-
-
-def _split(path: Path | None, fold: int, seed: int) -> tuple[LetorData, LetorData]:
-    if path is None:
-        rng = np.random.default_rng(seed)
-        # One mixture of features must rule both splits.
-        whole = generated_queries(n_queries=250, n_documents=20, n_features=16, rng=rng)
-        return _between(whole, 0, 200), _between(whole, 200, 250)
-    if path.is_dir():
-        found = read_fold(path, fold)
-        return found.train, found.test
-    data = read_letor(path)
-    n_queries = len(data.query_ids)
-    if n_queries < 2:
-        raise ValueError(
-            f"{path} must hold at least 2 queries, one of them to measure "
-            f"with; got {n_queries}"
-        )
-    n_test = max(1, n_queries // 5)
-    return _between(data, 0, n_queries - n_test), _between(
-        data, n_queries - n_test, n_queries
-    )
-
-
-def _between(data: LetorData, first: int, last: int) -> LetorData:
-    rows = slice(data.offsets[first], data.offsets[last])
-    return LetorData(
-        data.query_ids[first:last],
-        data.labels[rows],
-        data.features[rows],
-        data.offsets[first : last + 1] - data.offsets[first],
-        data.first_feature,
-    )
-
-
-def ndcg_of(learned: Snapshot, test: LetorData, cutoff: int) -> float:
-    """Mean NDCG of what was learned."""
-    weights = np.frombuffer(learned.weights, "<f4")
-    bounds = test.offsets.tolist()
-    scores = [
-        scores_of(
-            normalised(test.features[start:end], learned.normalisation),
-            weights,
-            learned.hidden,
-            learned.kind,
-        )
-        for start, end in pairwise(bounds)
-    ]
-    flat = np.concatenate(scores).astype(np.float64)
-    return mean_ndcg(test.labels, flat, test.offsets, cutoff)

@@ -16,8 +16,8 @@ from rankstream.operations.terminal.fitted_table import print_fitted, wide_conso
 from rankstream.operations.terminal.words import loss_line, plain, visible
 from rankstream.ranker import Ranker
 from rankstream.snapshots import Snapshot
-from rankstream.wire.curves import CurveRecord, published
-from rankstream.wire.training import RunRecord
+from rankstream.wire.models.curves import CurveRecord, published
+from rankstream.wire.models.training import RunRecord
 
 SPARE = "least exposure", "from list", "epoch"
 """Columns that may go where there is no room."""

@@ -1,10 +1,9 @@
 """Answers as dictionaries and lists, and as tables."""
 
 import dataclasses
-import importlib
-import importlib.util
 import math
-from collections.abc import Iterable, Mapping
+import typing
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +15,27 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """It by names, as JSON may have it; see `as_builtins`."""
         return {name: as_builtins(getattr(self, name)) for name in _names_of(self)}
+
+    @classmethod
+    def gives(cls) -> dict[str, Any]:
+        """Types by name of what `to_dict` gives; who gives other names says so."""
+        return types_of(cls)
+
+
+OTHERS = "*"
+"""Stands in `Answer.gives` for names that may be any."""
+
+
+def types_of(kind: type) -> dict[str, Any]:
+    """Types of the fields of a structure by name; empty for anything else."""
+    if issubclass(kind, msgspec.Struct):
+        names = kind.__struct_fields__
+    elif dataclasses.is_dataclass(kind):
+        names = tuple(each.name for each in dataclasses.fields(kind))
+    else:
+        names = getattr(kind, "_fields", ())
+    hints = typing.get_type_hints(kind) if names else {}
+    return {name: hints[name] for name in names}
 
 
 def as_builtins(value: Any) -> Any:
@@ -37,20 +57,6 @@ def as_builtins(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_builtins(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def table_of(rows: Iterable[Any]) -> Any:
-    """A table with a row for each: of pandas where that is installed, else of pyarrow.
-
-    Raises
-    ------
-    ImportError
-        Where neither is.
-    """
-    named = [as_builtins(row) for row in rows]
-    if importlib.util.find_spec("pandas") is not None:
-        return importlib.import_module("pandas").DataFrame(named)
-    return importlib.import_module("pyarrow").Table.from_pylist(named)
 
 
 def _names_of(value: Any) -> tuple[str, ...]:

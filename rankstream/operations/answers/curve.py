@@ -1,29 +1,17 @@
-"""Curves of bias: which one corrects clicks, and what it is to other programs."""
+"""Curves of bias: which one corrects clicks."""
 
-import csv
 import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from models.bias.fitted_curve import FittedCurve
-from models.bias.position_weights import (
-    lightgbm_files,
-    position_weights,
-    row_weights,
-    xgboost_start,
-)
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import CURVE_REMEDY
 from models.estimators.choice import NO_CURVE as UNTOLD
 from models.estimators.splits import Shares
-from rankstream.operations.answers.as_builtins import Answer, as_builtins
+from rankstream.operations.answers.as_builtins import OTHERS, Answer, as_builtins
 from rankstream.operations.answers.sources import CountedLog
-from rankstream.wire.curves import curve_rows
 from rankstream.wire.envelope import (
     CURVE,
     Snapshot,
@@ -31,22 +19,23 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     pointer_of,
 )
+from rankstream.wire.models.curves import curve_rows
+from rankstream.wire.nearest_name import suggestion
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
-from streams.training.curve_estimator import CurveEnds
-from streams.training.curve_views import columns_by_class
-from streams.training.estimated_curve import bias_told
-from streams.training.estimated_curve import estimated_curve as estimated_curve_of
-from streams.training.known_curve import GIVEN, published_curve
+from streams.training.curves.curve_estimator import CurveEnds
+from streams.training.curves.curve_views import columns_by_class
+from streams.training.curves.estimated_curve import bias_told
+from streams.training.curves.estimated_curve import (
+    estimated_curve as estimated_curve_of,
+)
+from streams.training.curves.known_curve import GIVEN, published_curve
 
 OPTION = "--curve"
 
 N_RANKS_SHOWN = 10
 
 NO_CURVE = f"relevance is not corrected for position: {UNTOLD}: {CURVE_REMEDY}"
-
-COLUMNS = ("query", "rank", "clicked")
-"""Of rows of somebody's training data."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +70,20 @@ class CurveOfBias(Answer):
         numbers = self.curve and numbers_of(self.curve, self.ends)
         said = {"source": self.source, "warning": self.warning, "bias": self.bias}
         return {**(numbers or {"alpha": None}), **said}
+
+    @classmethod
+    def gives(cls) -> dict[str, Any]:
+        """As `to_dict`, where there is no curve too."""
+        words = {"source": str, "warning": str, "bias": str}
+        return {"alpha": list[float] | None, **words, OTHERS: Any}
+
+
+NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("alpha", "beta"), list[float]),
+    "is_ratio_only": bool,
+    **dict.fromkeys(("alpha_low", "alpha_high"), list[float] | None),
+}
+"""Types of what `numbers_of` gives."""
 
 
 def numbers_of(curve: BiasCurve, ends: CurveEnds | None) -> dict[str, Any]:
@@ -171,7 +174,8 @@ def estimated_curve(
 ) -> CurveOfBias:
     """The curve of what was counted, from the validation groups where there are some.
 
-    Nothing else is fitted on their clicks; see `streams.training.estimated_curve`.
+    Nothing else is fitted on their clicks, as
+    `streams.training.curves.estimated_curve` says.
 
     Parameters
     ----------
@@ -214,6 +218,7 @@ def published_version(source: CountedLog, model: str | None) -> Snapshot | None:
     if model is not None and model not in settings.curves:
         raise ValueError(
             f"{OPTION} must be a curve, of {sorted(settings.curves)}; got {model!r}"
+            f"{suggestion(model, settings.curves)}"
         )
     if not name or source.versions is None:
         return None
@@ -247,92 +252,6 @@ def newest_curve(
     return newest
 
 
-class Rows(NamedTuple):
-    """Rows of somebody's training data, in their order.
-
-    Parameters
-    ----------
-    queries, ranks, clicked : [n_rows]
-        Numbers of queries, ranks from 1, and whether there was a click, 0 or 1.
-    """
-
-    queries: npt.NDArray[np.int64]
-    ranks: npt.NDArray[np.int64]
-    clicked: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class ExportedCurve(Answer):
-    """A curve of bias as LightGBM and XGBoost take one.
-
-    Parameters
-    ----------
-    curve
-        Its version.
-    weights
-        What a click at each rank counts: 1 over its examination.
-    xgboost
-        Where its own estimate begins.
-    files
-        Those that LightGBM reads beside its data, if any were written.
-    """
-
-    curve: str
-    weights: list[float]
-    xgboost: dict[str, Any]
-    files: list[str]
-
-
-def exported_curve(
-    snapshot: Snapshot, *, most: float, n_positions: int | None, rows: Path | None
-) -> tuple[ExportedCurve, list[str]]:
-    """What a curve is to others, and what must be known of it; writes files of rows.
-
-    Parameters
-    ----------
-    most
-        No weight is larger.
-    n_positions
-        Places that XGBoost estimates; None: as many ranks as are known.
-    rows
-        Query, rank and clicked of each row of somebody's data.
-
-    Raises
-    ------
-    SnapshotError
-        Where it is no curve.
-    ValueError
-        Where it has trust bias, which no weight corrects, or rows are not as they
-        must be.
-    """
-    curve = fitted_curve_of(snapshot)
-    weights = position_weights(curve, most=most)
-    found = ExportedCurve(
-        f"{snapshot.model}@{snapshot.epoch}.{snapshot.version}",
-        weights.tolist(),
-        xgboost_start(curve, n_positions=n_positions or len(weights)),
-        [] if rows is None else _written(rows, weights),
-    )
-    return found, _remarks(curve, len(weights))
-
-
-def _remarks(curve: FittedCurve, n_weights: int) -> list[str]:
-    """Where weights end before the curve does, and which are not sure."""
-    lines = []
-    if n_weights < len(curve.alpha):
-        lines.append(
-            f"weights end at rank {n_weights}, as examination of rank {n_weights + 1} "
-            "is not known: leave clicks further down out"
-        )
-    low = curve.alpha_low[:n_weights]
-    if unsure := [str(rank) for rank, end in enumerate(low, 1) if np.isnan(end)]:
-        lines.append(
-            f"no interval at rank {', '.join(unsure)}: `rankstream intervene --show` "
-            "says why"
-        )
-    return lines
-
-
 def fitted_curve_of(snapshot: Snapshot) -> FittedCurve:
     """The curve of a snapshot; why ranks are not known is not in it.
 
@@ -344,45 +263,3 @@ def fitted_curve_of(snapshot: Snapshot) -> FittedCurve:
     alpha, alpha_low, alpha_high, beta, beta_low, beta_high = curve_rows(snapshot)
     why = ("",) * len(alpha)
     return FittedCurve(alpha, beta, alpha_low, alpha_high, beta_low, beta_high, why)
-
-
-def rows_in(path: Path) -> Rows:
-    """Rows of a CSV file.
-
-    Raises
-    ------
-    ValueError
-        Where a column is missing, or holds something else.
-    """
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if missing := [x for x in COLUMNS if x not in (reader.fieldnames or ())]:
-            raise ValueError(
-                f"--rows must have the columns {', '.join(COLUMNS)}; {path} lacks "
-                f"{', '.join(missing)}: name them in its first line"
-            )
-        numbers: dict[str, int] = {}
-        found = []
-        for line, row in enumerate(reader, 2):
-            query = numbers.setdefault(row["query"], len(numbers))
-            rank, clicked = row["rank"] or "", row["clicked"] or ""
-            if not rank.isdecimal() or clicked not in ("0", "1"):
-                raise ValueError(
-                    f"rank must be a whole number and clicked 0 or 1; got {rank!r} and "
-                    f"{clicked!r} in line {line} of {path}"
-                )
-            found.append((query, int(rank), int(clicked)))
-    columns = np.array(found, np.int64).reshape(-1, 3).T
-    return Rows(*columns)
-
-
-def _written(path: Path, weights: npt.NDArray[np.float64]) -> list[str]:
-    rows = rows_in(path)
-    own = row_weights(rows.ranks, rows.clicked, weights)
-    texts = lightgbm_files(rows.queries, rows.ranks, own)
-    names = []
-    for suffix, text in texts._asdict().items():
-        target = path.with_name(f"{path.name}.{suffix}")
-        target.write_text(text, encoding="utf-8")
-        names.append(str(target))
-    return names

@@ -19,6 +19,96 @@ class LetterCount(Answer):
     letters: int
 
 
+@dataclass(frozen=True)
+class Letter(Answer):
+    """A dead letter, as a list has it.
+
+    Parameters
+    ----------
+    place
+        TOPIC/PARTITION/OFFSET, as `dlq show` takes it.
+    arrived_ms
+        When it became one.
+    begins
+        Its first bytes as text.
+    """
+
+    place: str
+    arrived_ms: int
+    code: str
+    reason: str
+    begins: str
+
+
+@dataclass(frozen=True)
+class LetterDetails(Answer):
+    """All of one.
+
+    Parameters
+    ----------
+    reasons
+        Of its refusal, by name.
+    headers
+        That it came with: names and bytes, in their order.
+    text
+        Its bytes as text, U+FFFD for what is none.
+    """
+
+    place: str
+    arrived_ms: int
+    code: str
+    reasons: dict[str, str]
+    key: bytes | None
+    headers: list[tuple[str, bytes]]
+    value: bytes
+    text: str
+
+
+@dataclass(frozen=True)
+class LettersSent(Answer):
+    """Dead letters that were sent again, or would be.
+
+    Parameters
+    ----------
+    sendable, too_late, unrecognised
+        That can be sent; of these, that will be late, and that are no events.
+    acknowledged, refused
+        None of both with `--dry-run`.
+    """
+
+    letters: int
+    sendable: int
+    too_late: int
+    unrecognised: int
+    acknowledged: int
+    refused: int
+
+
+def letter_of(letter: DeadLetter, n_bytes: int) -> Letter:
+    """A letter with so many bytes of it."""
+    return Letter(
+        letter.place,
+        letter.timestamp_ms,
+        letter.code,
+        letter.reasons.get("exception.message", ""),
+        letter.value[:n_bytes].decode(errors="replace"),
+    )
+
+
+def details_of(letter: DeadLetter) -> LetterDetails:
+    """All of a letter."""
+    return LetterDetails(
+        letter.place,
+        letter.timestamp_ms,
+        letter.code,
+        letter.reasons,
+        letter.key,
+        [*letter.headers],
+        letter.value,
+        letter.value.decode(errors="replace"),
+    )
+
+
 def letter_counts(letters: Iterable[DeadLetter]) -> list[LetterCount]:
     """Those of letters, the most first."""
     found = counts(letters).items()

@@ -55,8 +55,26 @@ AS_PRINTED = (
 )
 
 
+class Remarked(Answer):
+    """An answer with a remark, which is among its names."""
+
+    @property
+    def remark(self) -> str:
+        """In words."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """It by names, with the remark."""
+        return {**super().to_dict(), "remark": self.remark}
+
+    @classmethod
+    def gives(cls) -> dict[str, Any]:
+        """As `to_dict`."""
+        return {**super().gives(), "remark": str}
+
+
 @dataclass(frozen=True)
-class Rule(Answer):
+class Rule(Remarked):
     """The newest rewrite of a rule or a bandit.
 
     Parameters
@@ -110,10 +128,6 @@ class Rule(Answer):
             manifest.paired, manifest.lacking, manifest.bandit,
         )  # fmt: skip
 
-    def to_dict(self) -> dict[str, Any]:
-        """It by names, with what lacks in words."""
-        return {**super().to_dict(), "remark": self.remark}
-
     @property
     def remark(self) -> str:
         """What the general model has yet to show, in words; empty where nothing."""
@@ -121,7 +135,7 @@ class Rule(Answer):
 
 
 @dataclass(frozen=True)
-class DecidedSet(Answer):
+class DecidedSet(Remarked):
     """What is decided for a query and one candidate set.
 
     Parameters
@@ -152,14 +166,18 @@ class DecidedSet(Answer):
     lacking: list[str]
     bandit: BanditSet | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """It by names, with what would change it."""
-        return {**super().to_dict(), "remark": self.remark}
-
     @property
     def remark(self) -> str:
         """What would change it, in words."""
         return remark_on(self)
+
+
+@dataclass(frozen=True)
+class Withdrawn(Answer):
+    """A rule that was ended, and the number of the rewrite that did it."""
+
+    rule: str
+    rewrite: int
 
 
 def rules(settings: Settings) -> tuple[list[Rule], list[str]]:

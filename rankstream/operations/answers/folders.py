@@ -50,6 +50,11 @@ def writing(file: Path) -> Iterator[None]:
         ) from error
 
 
+def snapshot_file(folder: Path, intervention: str) -> Path:
+    """Where the envelope of a version lies alone."""
+    return folder / f"{intervention.replace('/', '_')}{SNAPSHOT_ENDING}"
+
+
 def statistics_in(folder: Path) -> Path:
     """The statistics of a replay.
 
@@ -96,7 +101,7 @@ def snapshot_in(path: Path, model: str | None = None) -> Snapshot:
     if model is not None and found.model != model:
         raise ValueError(
             f"the snapshot must be one of {model!r}; {file} is of {found.model!r}: "
-            f"name another file, or say --model {found.model}"
+            f"name another file, or model {found.model!r}"
         )
     return found
 

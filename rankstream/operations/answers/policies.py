@@ -15,6 +15,7 @@ from rankstream.wire.envelope import (
     pointer_from,
     pointer_of,
 )
+from rankstream.wire.nearest_name import suggestion
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.segments import query_in_segment
 from streams.estimation.question import LOGGED
@@ -207,45 +208,64 @@ def policies_of(
     """
     names: dict[str, str] = {}
     found = Policies({}, "", {}, set())
-    lists: dict[tuple[bytes, int], FeatureRecords] = {}
+    versions = VersionsOf(source, temperature)
     for word in words:
+        snapshot = None
         if word in rankings:
-            name, target = _name_of_file(word), rankings[word]
+            name = _name_of_file(word)
         else:
             model, place = _version(word)
             snapshot = source.snapshot(model, place)
             name = f"{model}@{pointer_of(snapshot)}"
-            key = snapshot.features_hash, snapshot.n_features
-            if key not in lists:
-                lists[key] = _features_for(source, snapshot)
-            target = SnapshotTarget(snapshot, lists[key], temperature)
-            found.models.add(model)
-            if snapshot.groups or snapshot.updates:
-                found.fitted_on[name] = frozenset(snapshot.groups) or None
         if name in found.targets or name == LOGGED:
             raise ValueError(
                 f"each policy must have a name of its own, other than {LOGGED!r}; got "
                 f"{name!r}: name files NAME=FILE{JSONL}"
             )
-        found.targets[name] = target
+        if snapshot is None:
+            found.targets[name] = rankings[word]
+        else:
+            versions.add(found, name, snapshot)
         names[word] = name
     base = names.get(against, against)
     if base not in (LOGGED, *found.targets):
         raise ValueError(
             f"--against must be one of {', '.join((LOGGED, *found.targets))}; got "
-            f"{base!r}"
+            f"{base!r}{suggestion(base, (LOGGED, *found.targets))}"
         )
     return found._replace(base=base)
 
 
-def _features_for(source: CountedLog, snapshot: Snapshot) -> FeatureRecords:
-    """Features of candidates, of the snapshot's list."""
-    return FeatureRecords(
-        source.candidates(),
-        snapshot.features_hash,
-        snapshot.n_features,
-        n_partitions=source.n_partitions,
-    )
+class VersionsOf:
+    """Versions of models, as policies of a log that has features of candidates.
+
+    Parameters
+    ----------
+    source
+        Has the features.
+    temperature
+        What scores are divided by before lists are drawn.
+    """
+
+    def __init__(self, source: CountedLog, temperature: float) -> None:
+        self._source = source
+        self._temperature = temperature
+        # Those of one list of features are read once.
+        self._features: dict[tuple[bytes, int], FeatureRecords] = {}
+
+    def add(self, policies: Policies, name: str, snapshot: Snapshot) -> None:
+        """Add a version under a name."""
+        key = snapshot.features_hash, snapshot.n_features
+        if key not in self._features:
+            self._features[key] = FeatureRecords(
+                self._source.candidates(), *key, n_partitions=self._source.n_partitions
+            )
+        policies.targets[name] = SnapshotTarget(
+            snapshot, self._features[key], self._temperature
+        )
+        policies.models.add(snapshot.model)
+        if snapshot.groups or snapshot.updates:
+            policies.fitted_on[name] = frozenset(snapshot.groups) or None
 
 
 def _path(word: str) -> Path:

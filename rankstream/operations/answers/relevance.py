@@ -97,6 +97,18 @@ class QueryRelevance(Answer):
         said = {"warning": self.warning, "remarks": self.remarks, "chosen": self.chosen}
         return {**as_builtins(named), "estimator": self.choice.estimator, **said}
 
+    @classmethod
+    def gives(cls) -> dict[str, Any]:
+        """As `to_dict`."""
+        return {
+            "items": list[ItemRelevance],
+            "effective_clicks": float,
+            "estimator": str,
+            "warning": str,
+            "remarks": list[str],
+            "chosen": str,
+        }
+
 
 def relevance_in(
     source: CountedLog,

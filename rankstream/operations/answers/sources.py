@@ -9,9 +9,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rankstream.operations.answers.folders import SNAPSHOTS_FILE, statistics_in
+from rankstream.operations.answers.folders import (
+    CANDIDATES_FILE,
+    SNAPSHOTS_FILE,
+    statistics_in,
+)
 from rankstream.settings import Settings
-from rankstream.wire.deployments import fitted_groups, learned_models
 from rankstream.wire.envelope import (
     CURVE,
     MAGIC,
@@ -21,6 +24,8 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     pointer_of,
 )
+from rankstream.wire.models.deployments import fitted_groups, learned_models
+from rankstream.wire.nearest_name import suggestion
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS
 from streams.statistics.reader import Statistics
 from streams.training.model_lists import LearnedOnline
@@ -91,6 +96,19 @@ def source_of(settings: Settings, folder: Path | None = None) -> CountedLog:
     return _of_kafka(settings) if folder is None else _of_folder(settings, folder)
 
 
+def counted_records(settings: Settings, folder: Path | None = None) -> Items:
+    """Records of `statistics` as they are, from where `source_of` takes them.
+
+    Raises
+    ------
+    ValueError
+        As `source_of`.
+    """
+    if folder is not None:
+        return _read(statistics_in(folder))
+    return _records_of_kafka(settings, STATISTICS)
+
+
 def source_of_replay(
     settings: Settings,
     statistics: Statistics,
@@ -121,14 +139,18 @@ def source_of_replay(
     )
 
 
+def _records_of_kafka(
+    settings: Settings, topic: str
+) -> Iterator[tuple[bytes, bytes | None]]:
+    from producers.topic_reader import read_topic  # noqa: PLC0415
+
+    for _, _, key, value in read_topic(settings, topic):
+        if key is not None:
+            yield key, value
+
+
 def _of_kafka(settings: Settings) -> CountedLog:
-    def records(topic: str) -> Iterator[tuple[bytes, bytes | None]]:
-        from producers.topic_reader import read_topic  # noqa: PLC0415
-
-        for _, _, key, value in read_topic(settings, topic):
-            if key is not None:
-                yield key, value
-
+    records = partial(_records_of_kafka, settings)
     deployed = DeployedGroups(settings)
     return CountedLog(
         settings,
@@ -144,7 +166,7 @@ def _of_kafka(settings: Settings) -> CountedLog:
 
 def _in_redis(settings: Settings, model: str, place: Pointer | None) -> Snapshot:
     """A snapshot as `rankstream snapshots show` finds it."""
-    from rankstream.operations.answers.snapshots import (  # noqa: PLC0415
+    from rankstream.operations.answers.models.snapshots import (  # noqa: PLC0415
         opened_store,
         snapshot_at,
     )
@@ -152,16 +174,21 @@ def _in_redis(settings: Settings, model: str, place: Pointer | None) -> Snapshot
     with opened_store(settings) as store:
         found = snapshot_at(store, model, place)
         if found is None:
-            known = ", ".join(store.models()) or "none"
+            known = store.models()
+            there = ", ".join(known) or "none"
+            meant = suggestion(model, known) or ": take one of these"
             raise ValueError(
-                f"a model must have a snapshot in Redis, as {known}; {model!r} has "
-                "none: take one of these, or a file of rankings"
+                f"a model must have a snapshot in Redis, as {there}; {model!r} has "
+                f"none{meant}, or a file of rankings"
             )
         return found
 
 
 def _of_folder(settings: Settings, folder: Path) -> CountedLog:
-    def no_features() -> Items:
+    def features() -> Items:
+        # A training leaves what it read; a replay leaves none.
+        if (file := folder / CANDIDATES_FILE).exists():
+            return _read(file)
         raise ValueError(
             "features of candidates must be there for a model to be valued; a folder "
             "of `replay --local` has none: give the events themselves with --log, or "
@@ -175,7 +202,7 @@ def _of_folder(settings: Settings, folder: Path) -> CountedLog:
         settings,
         Statistics(_read(statistics_in(folder))),
         LoggingPolicies(LearnedOnline(settings, partial(learned_in, folder))),
-        no_features,
+        features,
         snapshot,
         partial(_snapshots_in, folder),
         settings.kafka.partitions,
@@ -199,10 +226,11 @@ def _among(snapshots: Snapshots, model: str, place: Pointer | None) -> Snapshot:
     """A snapshot of those that a replay left, one of each model."""
     value = snapshots.get(model.encode())
     if value is None:
-        known = ", ".join(sorted(key.decode() for key in snapshots)) or "none"
+        known = sorted(key.decode() for key in snapshots)
+        meant = suggestion(model, known) or ": name settings that have it with --config"
         raise ValueError(
-            f"a model must be one that the replay has, {known}; got {model!r}: name "
-            "settings that have it with --config"
+            f"a model must be one that the replay has, {', '.join(known) or 'none'}; "
+            f"got {model!r}{meant}"
         )
     found = decode_snapshot(value)
     if place not in (None, pointer_of(found)):

@@ -54,6 +54,53 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True)
+class CountedQuery(Answer):
+    """How often lists of a query were shown, and clicked in places."""
+
+    query: str
+    impressions: int
+    clicks: int
+
+
+@dataclass(frozen=True)
+class CountedQueries(Answer):
+    """Queries, the most shown first, of `n_queries`; `reward` is what clicks are."""
+
+    n_queries: int
+    reward: str
+    queries: list[CountedQuery]
+
+
+@dataclass(frozen=True)
+class WrittenStatistics(Answer):
+    """Numbers of rows by file, and whether there was a curve to correct them by."""
+
+    files: dict[str, int]
+    is_corrected: bool
+
+
+@dataclass(frozen=True)
+class ConvertedPart(Answer):
+    """Statistics of before that were converted, or would be.
+
+    Parameters
+    ----------
+    place
+        The partition, or the file.
+    leaves_ms
+        When they leave, in event time.
+    """
+
+    place: str
+    cells: int
+    scopes: int
+    impressions: int
+    clicks: int
+    exposure_rows: int
+    leaves_ms: int
+
+
+@dataclass(frozen=True)
 class CountedPlace(Answer):
     """An item at a rank.
 
@@ -138,6 +185,18 @@ class CountedScopes(Answer):
             "clicks": self.cell.total("clicks"),
             "places": as_builtins(self.places()),
             "remarks": self.remarks(),
+        }
+
+    @classmethod
+    def gives(cls) -> dict[str, Any]:
+        """As `to_dict`."""
+        return {
+            "scope": ScopeName | None,
+            "n_scopes": int,
+            "lists": int,
+            "clicks": int,
+            "places": list[CountedPlace],
+            "remarks": list[str],
         }
 
 

@@ -1,6 +1,5 @@
 """What policies would be worth, before anybody sees them."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -25,12 +24,14 @@ from models.estimators.splits import Shares
 from models.training.largest_loss import Fall
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.answers.curve import (
+    NUMBERS,
     curve_columns,
     numbers_of,
     published_version,
 )
 from rankstream.operations.answers.policies import Policies
 from rankstream.operations.answers.sources import CountedLog
+from rankstream.operations.answers.support import range_of, support_of
 from rankstream.operations.terminal.words import counted
 from streams.estimation.curve_replicates import (
     CurveReplicates,
@@ -39,15 +40,14 @@ from streams.estimation.curve_replicates import (
 )
 from streams.estimation.evaluation import Coverage, evaluated
 from streams.estimation.policy_rows import (
-    MOST_UNSEEN,
     PolicyRow,
     no_interval,
     rows_of,
 )
 from streams.estimation.question import LOGGED, Question
 from streams.estimation.valuation_basis import valuation_basis_of
-from streams.training.estimated_curve import bias_told
-from streams.training.known_curve import GIVEN
+from streams.training.curves.estimated_curve import bias_told
+from streams.training.curves.known_curve import GIVEN
 
 WEIGHTS: Mapping[str, Callable[[BiasCurve], RankWeights]] = MappingProxyType(
     {
@@ -58,16 +58,6 @@ WEIGHTS: Mapping[str, Callable[[BiasCurve], RankWeights]] = MappingProxyType(
     }
 )
 """What an item at a rank is worth, by name."""
-
-
-NOTHING_SEEN = 1.0 - 1e-9
-"""Above this share ids are likely to be others."""
-
-ONE_CLICK = 0.2
-"""From this share of one click on it is said in words."""
-
-FEW_CLICKS = 30.0
-"""Below so many effective clicks it is said in words."""
 
 
 class NothingToValue(ValueError):
@@ -190,6 +180,19 @@ class Values(Answer):
             ),
             "coverage": as_builtins(coverage),
             "remarks": [remark for remark in self.remarks() if remark],
+        }
+
+    @classmethod
+    def gives(cls) -> dict[str, Any]:
+        """As `to_dict`."""
+        return {
+            **dict.fromkeys(("estimator", "chosen", "weights", "against"), str),
+            "groups": list[int],
+            "curve": {**NUMBERS, "source": str},
+            "policies": list[PolicyRow],
+            "logged_clicks": dict.fromkeys(("value", "low", "high"), float),
+            "coverage": Coverage,
+            "remarks": list[str],
         }
 
 
@@ -363,31 +366,3 @@ def _left_out(found: Values) -> Iterator[str]:
             f"the curve has {curve.curve.n_ranks} ranks: "
             f"{counted(coverage.n_beyond, 'click')} further down are left out"
         )
-
-
-def support_of(row: PolicyRow, question: Question) -> Iterator[str]:
-    """What must be known of one policy."""
-    if row.unseen > NOTHING_SEEN:
-        yield (
-            f"none of the items of {row.name} was shown in lists of the same query: "
-            "name queries and items as `rankstream statistics show` does"
-        )
-    elif row.unseen > MOST_UNSEEN:
-        yield (
-            f"{row.unseen:.1%} of what {row.name} would show could never be seen: it "
-            "counts as not relevant, so the figure is rather too low"
-        )
-    if row.largest_share > ONE_CLICK:
-        yield f"one click is {row.largest_share:.0%} of what {row.name} is from"
-    if row.effective_clicks < FEW_CLICKS:
-        n, n_groups = round(row.effective_clicks), question.n_groups
-        n_used = len(question.groups)
-        used = "" if n_used == n_groups else f", of {n_used} of {n_groups} groups"
-        yield f"{row.name} is as precise as {counted(n, 'click')} of equal weight{used}"
-
-
-def range_of(low: float, high: float, sign: str = "") -> str:
-    """The ends of an interval in words, "-" where there is none."""
-    if math.isnan(low):
-        return "-"
-    return f"{low:{sign}.4f} to {high:{sign}.4f}"

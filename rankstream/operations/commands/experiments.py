@@ -4,22 +4,31 @@ import argparse
 import sys
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from rankstream.operations.answers.experiments import (
+from rankstream.operations.answers.comparisons.experiments import (
     Judged,
     check_foldable,
     comparisons,
+    course,
     judged,
     publish,
 )
-from rankstream.operations.answers.snapshots import opened_store
+from rankstream.operations.answers.models.snapshots import opened_store
 from rankstream.operations.commands import nothing, settings_of, write_json
+from rankstream.operations.commands.options.plot import add_plot, draw_if_asked
+from rankstream.operations.plots.picture import Estimate, Picture
+from rankstream.operations.terminal.bars import bars_of
+from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
+from rankstream.wire.nearest_name import suggestion
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict, encode_verdict
+
+SPARE = ("e-value", "sessions that came")
+"""Columns that a narrow terminal can do without."""
 
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
 
@@ -31,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rankstream experiments publish       make clients follow the settings
   rankstream experiments show boost    preferences, intervals, health
   rankstream experiments show boost --refit    under the newest curve of bias
+  rankstream experiments show boost --plot boost.svg    with its course
 
 An experiment is a table of the settings:
   [experiments.boost]
@@ -53,6 +63,7 @@ An experiment is a table of the settings:
         help="of lists of logging policies: under the newest curve of bias, with an "
         "interval that has the curve's own error",
     )
+    add_plot(show)
     for action in (listing, publishing, show):
         action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -77,8 +88,19 @@ def _told(found: dict[str, str], arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(found)
     for name, what in () if arguments.json else found.items():
-        Console().print(f"{name}: {what}", highlight=False, markup=False)
+        Console().print(f"{name}: {in_words(what)}", highlight=False, markup=False)
     return 0 if found else nothing("the settings must name an experiment; none is")
+
+
+def in_words(became: str) -> str:
+    """What became of an experiment, in words that no ranker is called.
+
+    Examples
+    --------
+    >>> in_words("new"), in_words("unchanged")
+    ('published, for the first time', 'unchanged')
+    """
+    return "published, for the first time" if became == "new" else became
 
 
 def _list(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
@@ -108,27 +130,38 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
         return nothing(found.why)
     if arguments.refit:
         return _refit(settings, found, arguments)
-    if arguments.json:
-        sys.stdout.write(encode_verdict(verdict).decode() + "\n")
-        return 0
     method = arguments.method or verdict.method
     if method not in verdict.methods:
         raise ValueError(
             f"--method must be one of {sorted(verdict.methods)}; got {method!r}"
+            f"{suggestion(method, verdict.methods)}"
         )
+    draw_if_asked(arguments, lambda: _picture(settings, verdict, method))
+    if arguments.json:
+        sys.stdout.write(encode_verdict(verdict).decode() + "\n")
+        return 0
     for table in tables_of(verdict, method):
-        Console().print(table)
+        print_fitted(wide_console(), table, SPARE)
     return 0
+
+
+def _picture(settings: Settings, verdict: Verdict, method: str) -> Picture:
+    """With the course of its epoch, as far as the topic has it."""
+    # The science is loaded only where it is needed.
+    from rankstream.operations.plots.verdicts import verdict_picture  # noqa: PLC0415
+
+    return verdict_picture(verdict, method=method, course=course(settings, verdict))
 
 
 def _refit(settings: Settings, judged: Judged, arguments: argparse.Namespace) -> int:
     # The science is loaded only where it is needed.
-    from rankstream.operations.answers.curve import newest_curve  # noqa: PLC0415
-    from rankstream.operations.answers.refitted import (  # noqa: PLC0415
+    from rankstream.operations.answers.comparisons.refitted import (  # noqa: PLC0415
         curve_of_policies,
         refitted,
     )
+    from rankstream.operations.answers.curve import newest_curve  # noqa: PLC0415
     from rankstream.operations.answers.sources import source_of  # noqa: PLC0415
+    from rankstream.operations.plots.verdicts import refitted_picture  # noqa: PLC0415
 
     sums = judged.sums
     if sums is None:
@@ -142,6 +175,7 @@ def _refit(settings: Settings, judged: Judged, arguments: argparse.Namespace) ->
         )
     online = source.policies.models
     found = refitted(settings, sums, source.statistics, published, online)
+    draw_if_asked(arguments, lambda: refitted_picture(found))
     if arguments.json:
         write_json(found.to_dict())
     else:
@@ -164,14 +198,20 @@ def tables_of(verdict: Verdict, method: str) -> list[Table]:
     for heading in (
         "a over b", "preference", "sessions to come", "sessions that came", "e-value",
     ):  # fmt: skip
-        pairs.add_column(heading, justify="left" if heading == "a over b" else "right")
-    for pair in of_method.pairs:
+        is_name = heading == "a over b"
+        justify: JustifyMethod = "left" if is_name else "right"
+        pairs.add_column(heading, justify=justify, no_wrap=not is_name)
+    numbers = [Estimate.of(pair.mean, pair.to_come) for pair in of_method.pairs]
+    axis, bars = bars_of(numbers, reference=0.0)
+    pairs.add_column(axis)
+    for pair, bar in zip(of_method.pairs, bars, strict=True):
         pairs.add_row(
             escape(f"{pair.a} over {pair.b}"),
             f"{pair.mean:+.4f}",
             _range(pair.to_come),
             _range(pair.came),
             f"10^{max(pair.log_e_a, pair.log_e_b) / 2.302585:.1f}",
+            bar,
         )
     health = Table(title="health", title_justify="left")
     for heading in ("check", "value", "state", "why"):

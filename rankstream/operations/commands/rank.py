@@ -1,8 +1,6 @@
 """`rankstream rank`: scores and ranks of the items of a file, by a trained snapshot."""
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,10 @@ import numpy.typing as npt
 from producers.formats.feature_rows import FeatureRows, read_feature_rows
 from producers.formats.source_file import created
 from rankstream.adapters.file_formats import FEATURES
+from rankstream.operations.answers.copies import RankedItems
+from rankstream.operations.answers.exports.csv_lines import csv_lines
 from rankstream.operations.answers.folders import snapshot_in
+from rankstream.operations.commands import write_json
 from rankstream.operations.commands.options.files import add_columns
 from rankstream.operations.commands.options.log import columns_asked
 from rankstream.operations.terminal.progress_line import ProgressLine
@@ -24,7 +25,7 @@ from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.multileaving import ONE_CANDIDATE
 from rankstream.ranking.served_model import ServedModel
 from rankstream.settings import load_settings
-from rankstream.wire.envelope import Snapshot, pointer_of
+from rankstream.wire.envelope import TREES, Snapshot, pointer_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +44,7 @@ EPILOG = """examples:
 Rows of a query are its candidates, wherever they stand in the file: features are
 normalised among them, as the snapshot says. Columns are found by the names of the
 features that the ranker was trained on; others may be there. Without a column of
-queries all rows are one query's.
+queries all rows are one query's. For trees an empty cell is a feature that is missing.
 
 What is written goes by the ending of --out: .csv and .parquet have a row an item
 (query, rank, item, score), .jsonl has a line a query, as `rankstream evaluate` takes
@@ -90,6 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where to write: FILE.csv, FILE.jsonl or FILE.parquet",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON, a query an object; not --out"
+    )
     add_columns(parser)
 
 
@@ -97,16 +101,27 @@ def run(arguments: argparse.Namespace) -> int:
     """Rank, and write what came of it."""
     load_settings(arguments.config)
     if arguments.out is not None:
+        if arguments.json:
+            raise ValueError(
+                f"--json must go without --out, whose ending says what is written; got "
+                f"both: leave out one, or name {arguments.out.with_suffix('.jsonl')}"
+            )
         _check_ending(arguments.out)
     snapshot = snapshot_in(arguments.model)
     columns = columns_asked(arguments)[""]
     with ProgressLine("reading", total=None, unit="rows") as line:
         line.note("features")
         rows = read_feature_rows(
-            arguments.features, columns=columns, names=snapshot.feature_names
+            arguments.features,
+            columns=columns,
+            names=snapshot.feature_names,
+            takes_missing=snapshot.kind == TREES,
         )
         _check_width(snapshot, rows, named=FEATURES in columns)
     ranked = _ranked(snapshot, rows)
+    if arguments.json:
+        write_json([RankedItems(*each).to_dict() for each in ranked])
+        return 0
     if arguments.out is None:
         sys.stdout.writelines(_csv_lines(ranked))
         return 0
@@ -193,14 +208,9 @@ def _order(
 
 
 def _csv_lines(ranked: Iterator[Ranked]) -> Iterator[str]:
-    cell = io.StringIO()
-    writer = csv.writer(cell, lineterminator="\n")
-    writer.writerow(HEAD)
+    yield csv_lines([HEAD])
     for each in ranked:
-        writer.writerows(_rows_of(each))
-        yield cell.getvalue()
-        cell.seek(0)
-        cell.truncate()
+        yield csv_lines(_rows_of(each))
 
 
 def _rows_of(each: Ranked) -> Iterator[tuple[str, int, str, float]]:

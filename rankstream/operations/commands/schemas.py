@@ -28,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream schemas query-event          print one\n"
         "  rankstream schemas openapi              the API of `rankstream serve`\n"
         "  rankstream schemas --out contract/      write a file for each\n"
+        "  rankstream schemas --result 'dlq list'  what a command prints with --json\n"
+        "  rankstream schemas --result             of all commands, in one object\n"
         "\n"
         "docs/contract/ has them, and what no schema can say."
     )
@@ -44,9 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a file for each into this folder",
     )
 
+    parser.add_argument(
+        "--result",
+        nargs="?",
+        const="",
+        metavar="COMMAND",
+        help="of what a command prints with --json; without a command, of all",
+    )
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or write what was asked for."""
+    if arguments.result is not None:
+        return _print_results(arguments)
     schemas = contract()
     if arguments.name is not None:
         schemas = {arguments.name: schemas[arguments.name]}
@@ -59,4 +71,21 @@ def run(arguments: argparse.Namespace) -> int:
         path = arguments.out / file_name(name)
         path.write_bytes(schema_file(schema))
         sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def _print_results(arguments: argparse.Namespace) -> int:
+    """Print the schemas of what commands print."""
+    # All answers are loaded with their types, and nobody else needs them here.
+    from rankstream.operations.commands import results  # noqa: PLC0415
+
+    if arguments.name is not None or arguments.out is not None:
+        raise ValueError(
+            "--result must be given alone, as it is about commands, not events: leave "
+            "out the name and --out"
+        )
+    printed: Schema = results.result_schemas()
+    if arguments.result:
+        printed = results.result_schema(arguments.result)
+    sys.stdout.write(schema_file(printed).decode())
     return 0

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from producers.connection import topics_command
+from producers.brokers.connection import topics_command
 from rankstream.installation import path_options
 from rankstream.operations.commands import settings_of, tell
 from rankstream.settings import (
     Settings,
     SettingsError,
 )
+from rankstream.tls import in_the_clear
+from streams.access import rights_of
 from streams.kafka.processes.child_end import (
     CONFIGURATION_EXIT,
     FAILURE_EXIT,
@@ -37,7 +39,7 @@ from streams.topology import topics_of
 from streams.worker_roles import ROLES, Role, kinds_of, role_of
 
 if TYPE_CHECKING:
-    from producers.topic_admin import Checked
+    from producers.brokers.topic_admin import Checked
     from streams.kafka.status.status_page import Status
 
 TELL_EVERY_S = 60.0
@@ -50,6 +52,9 @@ ATTEMPT_MS, LONGEST_ATTEMPT_MS = 3_000, 60_000
 follow: each may take twice as long, as a machine under load may need more."""
 
 PAUSE_S = 1.0
+
+MUST_EXIST = " must exist; "
+"""What is said of a topic that is missing."""
 
 log = logging.getLogger("rankstream.worker")
 
@@ -123,6 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
             patience_s = settings.delivery.stop_s
             stop_with_parent(sys.stdin.buffer, patience_s=patience_s)
         return _child(_settings_of(settings, arguments), arguments)
+    _warn_of(settings)
     command = ["worker"]
     for name in ("config", "namespace"):
         if getattr(arguments, name) is not None:
@@ -137,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     roles = arguments.role or _needed(settings)
     loaded = dict.fromkeys(name for role in roles for name in role_of(role).loads)
     python = [sys.executable, *path_options()]
-    modules = [__name__, "producers.topic_admin", *loaded]
+    modules = [__name__, "producers.brokers.topic_admin", *loaded]
     processes = Preloaded(python, "rankstream.operations.cli", modules)
     try:
         return supervise(
@@ -149,6 +155,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         processes.close()
+
+
+def _warn_of(settings: Settings) -> None:
+    """Once, not in each process of a role."""
+    if warning := in_the_clear(settings.kafka):
+        log.warning("event=in-the-clear reason=%s", warning)
 
 
 def _check_client() -> None:
@@ -186,10 +198,10 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
             importlib.import_module(module)
         status.phases.ended("imports")
         status.wait_for(f"Kafka at {settings.kafka.bootstrap} has not answered yet")
-        problems, topic_ids = _checked_topics(settings)
+        problems, topic_ids = _checked_topics(settings, role)
         status.phases.ended("topics")
         if problems:
-            return _refused(*problems)
+            return _refused(*of_missing_topics_one(problems))
         if role.serve is not None:
             return asyncio.run(_serve(settings, role, topic_ids, status))
         accepted = arguments.accept_loss or ()
@@ -203,6 +215,18 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
         tell_parent(f"{type(error).__name__}: {error}")
         return FAILURE_EXIT
+
+
+def of_missing_topics_one(problems: Sequence[str]) -> list[str]:
+    """Problems, with one for all topics that are missing: one command makes them.
+
+    Each process of a worker tells its own.
+    """
+    missing = [each for each in problems if MUST_EXIST in each]
+    if len(missing) < 2:
+        return [*problems]
+    others = [each for each in problems if MUST_EXIST not in each]
+    return [f"{missing[0]}; {len(missing) - 1} more are missing", *others]
 
 
 def _refused(*reasons: object) -> int:
@@ -280,15 +304,16 @@ def _stopped_by_signal() -> asyncio.Event:
     return stop
 
 
-def _checked_topics(settings: Settings) -> tuple[list[str], dict[str, str]]:
-    """What is wrong with the topics, and their ids."""
+def _checked_topics(settings: Settings, role: Role) -> tuple[list[str], dict[str, str]]:
+    """What is wrong with the topics and the role's rights, and ids of topics."""
     # The client for topics is half of what the parent would load.
-    from producers.topic_admin import KafkaAway, TopicAdmin  # noqa: PLC0415
+    from producers.brokers.cluster import KafkaAway  # noqa: PLC0415
+    from producers.brokers.topic_admin import TopicAdmin  # noqa: PLC0415
 
     def attempt(timeout_ms: int) -> "Checked":
         admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=timeout_ms)
         try:
-            return admin.checked()
+            return admin.checked(rights_of(role.name, settings))
         finally:
             admin.close()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from producers.topic_reader import TopicReader
 from rankstream.operations.conversion.schema1 import ConversionRefused
 from rankstream.operations.conversion.split_partition import (
@@ -25,11 +25,10 @@ from rankstream.operations.conversion.topics import wait_for_workers
 from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS, LATE
-from streams.kafka.bundles import WITHIN
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
-from streams.kafka.committer import Committer
-from streams.kafka.partition_life import Event
+from streams.kafka.partitions.committer import Committer
+from streams.kafka.partitions.partition_life import Event
 from streams.kafka.referring_state import ReferringState
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.resume_position import (
@@ -39,6 +38,7 @@ from streams.kafka.state.resume_position import (
     encode_position,
 )
 from streams.kafka.state.state_log import StateLog, StateRead
+from streams.source_records import SourceRecords
 from streams.stage import Change, SourceRecord
 from streams.topology import StageKind, topics_of
 from streams.worker_roles import kinds_of
@@ -175,7 +175,8 @@ class _Split:
                 for record in reader.records(EVENTS, {partition: start}, ends):
                     if committer.is_busy:
                         await committer.commit()
-                    committer.fold(SourceRecord(EVENTS, *record), WITHIN)
+                    one = SourceRecord(EVENTS, *record)
+                    committer.fold(SourceRecords.of([one]))
                     n_folded += 1
             committer.life.take(Event.REVOKED)
             await committer.commit_last()

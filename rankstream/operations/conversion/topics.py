@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from producers.topic_admin import KafkaAway, TopicAdmin
+from producers.brokers.cluster import KafkaAway
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.operations.conversion.partition import convert_partition
 from rankstream.operations.conversion.schema1 import ConversionRefused
 from rankstream.operations.conversion.scopes import Report
@@ -90,6 +91,6 @@ def wait_for_workers(admin: TopicAdmin, settings: Settings, role: str) -> None:
         if time.monotonic() > until_s:
             raise ConversionRefused(
                 f"all workers must be stopped; the group {group} has {n_members} of "
-                "them: stop them with SIGTERM, and convert again"
+                "them: stop them with SIGTERM, and run the command again"
             )
         time.sleep(LOOK_EVERY_S)

@@ -3,12 +3,11 @@
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from rankstream.operations.monitoring.tables import Fitted
+from rankstream.operations.monitoring.tables import Fitted, borderless
 from rankstream.operations.terminal.words import visible
-from rankstream.wire.canary_reports import OUT
+from rankstream.wire.models.canary_reports import OUT
 
 HEADINGS = (
     "canary",
@@ -33,23 +32,14 @@ def canaries_of(reports: list[dict[str, Any]]) -> list[RenderableType]:
     """A row for each quantity of each canary, and the judgement; nothing of none."""
     if not reports:
         return []
-    table = Table(
-        title="canaries",
-        title_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
-    for number, heading in enumerate(HEADINGS):
-        table.add_column(
-            heading, justify="left" if number < N_TEXTS else "right", no_wrap=True
-        )
+    table = borderless("canaries", HEADINGS, N_TEXTS)
     for report in reports:
         for number, each in enumerate(report["differences"]):
             of_canary = _of_canary(report) if not number else [""] * 5
             loss = report["largest_loss"] if not number else None
             table.add_row(
                 *of_canary,
-                visible(each["name"]),
+                Text(visible(each["name"])),
                 _figure(each["mean"]),
                 _ends(each["interval"]),
                 "" if loss is None else f"{loss:.3f}",
@@ -58,15 +48,15 @@ def canaries_of(reports: list[dict[str, Any]]) -> list[RenderableType]:
     return [Fitted(table, SPARE), *told]
 
 
-def _of_canary(report: dict[str, Any]) -> list[str]:
+def _of_canary(report: dict[str, Any]) -> list[str | Text]:
     share = "none"
     if report["state"] == OUT:
         stage = f"{report['stage']} of {report['stages']}"
         share = f"{100.0 * report['share']:g} % ({stage})"
     n_lists = report["canary_lists"]
     return [
-        visible(report["canary"]),
-        visible(report["before"]),
+        Text(visible(report["canary"])),
+        Text(visible(report["before"])),
         share,
         f"{n_lists:,}",
         f"{100.0 * n_lists / report['planned']:.0f} %",

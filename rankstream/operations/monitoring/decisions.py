@@ -3,9 +3,9 @@
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
+from rich.text import Text
 
-from rankstream.operations.monitoring.tables import Fitted
+from rankstream.operations.monitoring.tables import Fitted, borderless
 from rankstream.operations.terminal.words import moment, visible
 
 HEADINGS = ("rule", "intervention", "all others", "decided", "left out", "written")
@@ -19,18 +19,12 @@ def decisions_of(rows: list[dict[str, Any]]) -> list[RenderableType]:
     """A row for each rule; nothing of none."""
     if not rows:
         return []
-    table = Table(
-        title="decisions", title_justify="left", box=None, padding=(0, 1, 0, 0)
-    )
-    for number, heading in enumerate(HEADINGS):
-        table.add_column(
-            heading, justify="left" if number < N_TEXTS else "right", no_wrap=True
-        )
+    table = borderless("decisions", HEADINGS, N_TEXTS)
     for each in rows:
         table.add_row(
-            visible(each["rule"]),
-            visible(each["intervention"]) or "withdrawn",
-            visible(each["default"]),
+            Text(visible(each["rule"])),
+            Text(visible(each["intervention"]) or "withdrawn"),
+            Text(visible(each["default"])),
             f"{each['decided']:,}",
             f"{each['left_out']:,}",
             moment(each["at_ms"]),

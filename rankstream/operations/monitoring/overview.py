@@ -1,24 +1,31 @@
 """Everything that a monitor knows, kept up to date from outside the workers."""
 
 import threading
-from collections import deque
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from rankstream.configuration.training import Schedule
-from rankstream.operations.answers.trainings import Counted
+from rankstream.operations.answers.as_builtins import as_builtins
+from rankstream.operations.answers.comparisons.attention import attention_to
+from rankstream.operations.answers.comparisons.experiment_standing import (
+    Standing,
+    standing_of,
+)
+from rankstream.operations.answers.installation.first_steps import steps_of
+from rankstream.operations.answers.models.trainings import Counted
+from rankstream.operations.monitoring.courses import Course, LearnerProgress
+from rankstream.operations.monitoring.flow import Flow
+from rankstream.operations.monitoring.parts import Parts, away_of
 from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
-from rankstream.wire.canary_reports import CanaryReport, decode_report
 from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.decisions import Manifest, decode_key, decode_manifest
 from rankstream.wire.envelope import pointer_from
-from rankstream.wire.model_evaluations import (
+from rankstream.wire.models.canary_reports import CanaryReport, decode_report
+from rankstream.wire.models.model_evaluations import (
     ModelRates,
     ModelValues,
     decode_rates,
@@ -26,11 +33,6 @@ from rankstream.wire.model_evaluations import (
 )
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
-
-COURSE_POINTS = 240
-"""Verdicts remembered of each experiment; when full, every second one is dropped."""
-
-WORST = ("ok", "warning", "alarm")
 
 OUTCOMES = (
     "applied_impressions",
@@ -53,58 +55,6 @@ class _Named(msgspec.Struct):
 
 
 _decode_named = msgspec.json.Decoder(_Named).decode
-
-
-@dataclass
-class Course:
-    """How the intervals of one experiment went.
-
-    Impressions, and [n_pairs, 3] mean and ends, NaN where nothing could be said.
-    """
-
-    points: deque[tuple[int, npt.NDArray[np.float32]]] = field(default_factory=deque)
-
-    def add(self, verdict: Verdict) -> None:
-        """Remember a verdict."""
-        found = verdict.drawn_by
-        ends = [[pair.mean, *pair.to_come] for pair in found.pairs]
-        self.points.append((found.impressions, np.array(ends, np.float32)))
-        if len(self.points) > COURSE_POINTS:
-            self.points = deque(list(self.points)[::2])
-
-    def of_pair(self, pair: int) -> list[list[float]]:
-        """Impressions, mean and both ends, where something could be said."""
-        return [
-            [n, *map(float, ends[pair])]
-            for n, ends in self.points
-            if 0 <= pair < len(ends) and np.isfinite(ends[pair]).all()
-        ]
-
-
-@dataclass
-class LearnerProgress:
-    """How one model's learner went: event times and lists learned, as they were seen.
-
-    A version that goes back, as of a model that begins anew, begins a new course.
-    """
-
-    points: deque[tuple[int, int]] = field(default_factory=deque)
-
-    def add(self, created_ms: int, learned: int) -> None:
-        """Remember a snapshot, once."""
-        if self.points and learned < self.points[-1][1]:
-            self.points.clear()
-        if not self.points or learned > self.points[-1][1]:
-            self.points.append((created_ms, learned))
-        if len(self.points) > COURSE_POINTS:
-            self.points = deque(list(self.points)[::2])
-
-    def per_minute(self) -> float | None:
-        """Lists learned in a minute of event time; None with fewer than two points."""
-        (start_ms, before), (end_ms, now) = self.points[0], self.points[-1]
-        if end_ms <= start_ms:
-            return None
-        return (now - before) * 60_000.0 / (end_ms - start_ms)
 
 
 class Gathered:
@@ -130,8 +80,10 @@ class Gathered:
         self._values: dict[str, ModelValues] = {}
         self._canaries: dict[str, CanaryReport] = {}
         self._rewrites: dict[str, Manifest] = {}
-        self._trouble = ""
-        self._losses: tuple[str, ...] = ()
+        self._parts = Parts()
+        self._flow = Flow()
+        self._steps: list[bool] = []
+        self._notes: dict[str, str] = {}
         self._passed_over: set[str] = set()
         self._number = 0
 
@@ -238,7 +190,7 @@ class Gathered:
         progress = self._progress.setdefault(model, LearnerProgress())
         progress.add(snapshot["created_ms"], learned)
         gone = {"learned": learned, "per_minute": progress.per_minute()}
-        return {**snapshot, **gone, "course": [list(each) for each in progress.points]}
+        return {**snapshot, **gone, "course": progress.shown()}
 
     def set_counted(self, counted: Counted) -> None:
         """Take what the statistics hold, which schedules of trainings wait for."""
@@ -255,70 +207,146 @@ class Gathered:
                 self._moved()
 
     @property
-    def trouble(self) -> str:
-        """What cannot be reached; empty when all can."""
+    def number(self) -> int:
+        """Moves with all that is news."""
         with self._lock:
-            return self._trouble
+            return self._number
 
-    def set_trouble(self, trouble: str) -> None:
-        """Say what cannot be reached; empty when all can."""
+    @property
+    def trouble(self) -> str:
+        """What cannot be reached or read; empty when all can."""
         with self._lock:
-            if trouble != self._trouble:
-                self._trouble = trouble
+            said = self._parts.trouble, *self._notes.values()
+            return "; ".join(filter(None, said))
+
+    def heard(self, part: str, at_ms: int) -> None:
+        """Say that a part answered, and when by the monitor's clock."""
+        with self._lock:
+            if self._parts.heard(part, at_ms):
                 self._moved()
 
-    def set_losses(self, losses: Iterable[str]) -> None:
-        """Say which inputs were lost, a sentence each."""
-        found = tuple(losses)
+    def missed(self, part: str, trouble: str, at_ms: int) -> None:
+        """Say that a part did not answer, why, and when it was asked."""
         with self._lock:
-            if found != self._losses:
-                self._losses = found
+            if self._parts.missed(part, trouble, at_ms):
+                self._moved()
+
+    def take_flow(
+        self, pages: Mapping[str, Mapping[str, int] | None], at_s: float
+    ) -> None:
+        """Take the counts of roles' pages, None of those that do not answer.
+
+        Parameters
+        ----------
+        at_s
+            When they were looked at, by a monotonic clock.
+        """
+        with self._lock:
+            before = self._flow.all()
+            for role, counts in pages.items():
+                if counts is None:
+                    self._flow.forget(role)
+                else:
+                    self._flow.take(role, counts, at_s)
+            if self._flow.all() != before:
+                self._moved()
+
+    def set_steps(self, done: list[bool]) -> None:
+        """Say which of the first steps are done."""
+        with self._lock:
+            if done != self._steps:
+                self._steps = done
+                self._moved()
+
+    def note(self, about: str, said: str) -> None:
+        """Say something of what was read; an empty sentence takes it back."""
+        with self._lock:
+            if said != self._notes.get(about, ""):
+                self._notes[about] = said
                 self._moved()
 
     def overview(self) -> dict[str, Any]:
-        """A line for each experiment, and everything else."""
+        """A line for each experiment, and everything else; see `docs/monitor.md`."""
         with self._lock:
-            rows = [_row_of(each) for _, each in sorted(self._verdicts.items())]
+            rows = [self._row_of(each) for _, each in sorted(self._verdicts.items())]
             served = {x["model"]: x["version"].encode() for x in self._snapshots}
             curves = self._curves.overview(
                 {model: pointer_from(each) for model, each in served.items()}
             )
+            parts = self._parts.all()
             return {
                 "number": self._number,
+                "now_ms": time.time_ns() // 1_000_000,
+                "away": as_builtins(away_of(parts)),
+                "parts": as_builtins(parts),
                 "trouble": self._told(),
+                "steps": as_builtins(steps_of(self._steps)),
                 "experiments": rows,
                 "counts": dict(self._counts),
+                "flow": as_builtins(self._flow.all()),
                 "snapshots": list(self._snapshots),
                 # What a learner fitted is of more lists, and has its groups.
                 "examination": [] if curves else list(self._examination),
                 "curves": curves,
                 "interventions": self._interventions.overview(),
-                "canaries": [
-                    msgspec.to_builtins(each)
-                    for _, each in sorted(self._canaries.items())
-                ],
+                "canaries": _told_of(self._canaries),
                 "decisions": [
                     _row_of_rewrite(each) for _, each in sorted(self._rewrites.items())
                 ],
-                "values": [
-                    msgspec.to_builtins(each)
-                    for _, each in sorted(self._values.items())
-                ],
+                "values": _told_of(self._values),
             }
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is anything to show but steps."""
+        with self._lock:
+            held = self._verdicts, self._canaries, self._rewrites, self._values
+            return any(map(bool, held)) or self.has_interventions
+
+    @property
+    def has_interventions(self) -> bool:
+        """Whether anything is known of trainings."""
+        with self._lock:
+            return self._interventions.is_begun
+
     def experiment(self, name: str, pair: int = 0) -> dict[str, Any] | None:
-        """The verdict on one experiment, and the course of one of its pairs."""
+        """The verdict on one experiment, its standing, what warns, and a course."""
         with self._lock:
             verdict = self._verdicts.get(name)
             if verdict is None:
                 return None
-            course = self._courses[name, verdict.epoch]
-            return {"verdict": verdict, "pair": pair, "course": course.of_pair(pair)}
+            return {
+                "verdict": verdict,
+                "standing": self._standing_of(verdict).to_dict(),
+                "attention": [x.to_dict() for x in attention_to(verdict.health)],
+                "pair": pair,
+                "course": self._courses[name, verdict.epoch].of_pair(pair),
+            }
+
+    def _row_of(self, verdict: Verdict) -> dict[str, Any]:
+        standing = self._standing_of(verdict)
+        attention = attention_to(verdict.health)
+        return {
+            "name": verdict.experiment,
+            "epoch": verdict.epoch,
+            "method": verdict.method,
+            "rankers": len(verdict.rankers),
+            "impressions": verdict.drawn_by.impressions,
+            "winner": verdict.drawn_by.winner,
+            "state": standing.state,
+            "words": standing.words,
+            "is_safe_to_stop": standing.is_safe_to_stop,
+            "health": attention[0].state if attention else "ok",
+            "warnings": len(attention),
+        }
+
+    def _standing_of(self, verdict: Verdict) -> Standing:
+        course = self._courses[verdict.experiment, verdict.epoch]
+        return standing_of(verdict, course.pace())
 
     def _told(self) -> str:
-        losses = "; ".join(self._losses)
         refused = self._interventions.refused or self._curves.refused
-        parts = (self._trouble, refused, self._unread(), f"{losses}." if losses else "")
+        parts = (*self._notes.values(), refused, self._unread())
         return " ".join(filter(None, parts))
 
     def _unread(self) -> str:
@@ -352,15 +380,5 @@ def _row_of_rewrite(made: Manifest) -> dict[str, Any]:
     }
 
 
-def _row_of(verdict: Verdict) -> dict[str, Any]:
-    found = verdict.drawn_by
-    states = [check.state for check in verdict.health]
-    return {
-        "name": verdict.experiment,
-        "epoch": verdict.epoch,
-        "method": verdict.method,
-        "rankers": len(verdict.rankers),
-        "impressions": found.impressions,
-        "winner": found.winner,
-        "health": max(states, key=WORST.index, default="ok"),
-    }
+def _told_of(held: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [msgspec.to_builtins(each) for _, each in sorted(held.items())]

@@ -12,7 +12,7 @@ from producers.topic_reader import Record, TopicReader
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import STATISTICS
 from streams.statistics.newest_scopes import NewestScopes
-from streams.training.estimated_curve import NO_INTERVAL
+from streams.training.curves.estimated_curve import NO_INTERVAL
 
 N_RANKS = 10
 MOST_SCOPES = 4_000

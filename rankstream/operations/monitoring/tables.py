@@ -18,7 +18,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from rankstream.operations.terminal.words import counted, moment, visible
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
 
 STATES = {"refused": "red", "left alone": "yellow", "training": "cyan", "done": "green"}
 
@@ -63,6 +63,15 @@ WIDTH = 78
 """Of what is said below a table."""
 
 
+def borderless(title: str, headings: Sequence[str], n_texts: int) -> Table:
+    """A table without lines: texts stand left in its first columns, figures right."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for number, heading in enumerate(headings):
+        justify: JustifyMethod = "left" if number < n_texts else "right"
+        table.add_column(heading, justify=justify, no_wrap=True)
+    return table
+
+
 def interventions_of(found: dict[str, Any]) -> RenderableType:
     """All that is known of interventions; nothing where no model is trained."""
     rows, states = found["rows"], found["states"]
@@ -79,7 +88,7 @@ def interventions_of(found: dict[str, Any]) -> RenderableType:
 
 def _state(state: dict[str, Any]) -> Text:
     line = Text(f"{visible(state['model'])}: ")
-    line.append(state["state"], style=STATES.get(state["state"], "white"))
+    line.append(visible(state["state"]), style=STATES.get(state["state"], "white"))
     if state["said"]:
         line.append(f", {visible(state['said'])}")
     silent_s = time.time() - state["at_ms"] / 1_000.0
@@ -90,18 +99,11 @@ def _state(state: dict[str, Any]) -> Text:
 
 def _intervention_table(found: dict[str, Any]) -> Table:
     rows = found["rows"]
-    table = Table(
-        title=counted(len(rows) + found["n_older"], "policy", "policies"),
-        title_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
-    for number, heading in enumerate(INTERVENTION_HEADINGS):
-        is_text = number < N_TEXTS
-        justify: JustifyMethod = "left" if is_text else "right"
-        table.add_column(heading, justify=justify, no_wrap=number != 1)
+    title = counted(len(rows) + found["n_older"], "policy", "policies")
+    table = borderless(title, INTERVENTION_HEADINGS, N_TEXTS)
+    table.columns[1].no_wrap = False
     for each in rows:
-        table.add_row(Text(each["name"]), *_of_run(each), *_of_rate(each))
+        table.add_row(Text(visible(each["name"])), *_of_run(each), *_of_rate(each))
     return table
 
 
@@ -129,13 +131,13 @@ def _told_of_interventions(found: dict[str, Any]) -> Text:
     return Text("\n".join(visible(line) for line in lines), style="dim italic")
 
 
-def _of_run(row: dict[str, Any]) -> list[str]:
+def _of_run(row: dict[str, Any]) -> list[str | Text]:
     run = row["run"]
     if run is None:
         return ["first policy" if row["is_first"] else "-", "-", "-", "-"]
     return [
         moment(run["created_ms"]),
-        run["reason"],
+        Text(visible(run["reason"])),
         f"{run['clicks']:,}",
         f"{100.0 * run['below'] / max(1, run['items']):.1f} %",
     ]
@@ -167,6 +169,12 @@ def values_of(models: list[dict[str, Any]]) -> list[RenderableType]:
 def _told_of_values(model: dict[str, Any]) -> Iterator[str]:
     """What figures of a model rest on, and why some are empty."""
     name, n_lists, n_all = model["model"], model["lists"], model["lists_all"]
+    if not n_all:
+        yield (
+            f"{name}: as of {moment(model['at_ms'])} UTC, before anything was counted; "
+            f"the next look comes by itself, or ask `rankstream evaluate {name}`"
+        )
+        return
     curve = f", curve {model['curve']}" if model["curve"] else ""
     lists = (
         counted(n_all, "list")
@@ -186,11 +194,7 @@ def _told_of_values(model: dict[str, Any]) -> Iterator[str]:
 
 
 def _value_table(models: list[dict[str, Any]]) -> Table:
-    table = Table(
-        title="worth by the log", title_justify="left", box=None, padding=(0, 1, 0, 0)
-    )
-    for number, heading in enumerate(VALUE_HEADINGS):
-        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    table = borderless("worth by the log", VALUE_HEADINGS, 1)
     now_ms = time.time() * 1_000.0
     for model in models:
         age = short_age(model["at_ms"], now_ms)
@@ -237,8 +241,9 @@ def _told_of_curve(curve: dict[str, Any], now_ms: float) -> str:
 
 
 def _curve(curve: dict[str, Any]) -> list[RenderableType]:
-    title = visible(f"{curve['model']} {curve['version']}, {curve['estimator']}")
-    table = Table(box=None, title=f"curve {title}", title_justify="left")
+    of = f"{curve['model']} {curve['version']}, {curve['estimator']}"
+    title = Text(f"curve {visible(of)}", style="table.title")
+    table = Table(box=None, title=title, title_justify="left")
     has_beta = any(each["beta"] for each in curve["ranks"])
     level = f"{curve['confidence']:.0%}"
     for heading in ("", "alpha", level, *(("beta", level) if has_beta else ("",))):

@@ -1,9 +1,17 @@
 """The monitor in a terminal."""
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    Group,
+    RenderableType,
+    RenderResult,
+)
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -11,50 +19,49 @@ from rich.text import Text
 from rankstream.operations.monitoring.canaries import canaries_of
 from rankstream.operations.monitoring.decisions import decisions_of
 from rankstream.operations.monitoring.overview import Gathered
+from rankstream.operations.monitoring.parts import ROLE
 from rankstream.operations.monitoring.tables import (
     age_in_words,
     curves_of,
     interventions_of,
+    short_age,
     values_of,
 )
-from rankstream.operations.terminal.words import counted
+from rankstream.operations.terminal.words import counted, visible
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict
 
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
-BAR = 41
+BAR, LEAST_BAR = 41, 11
 MOST_PAIRS = 12
 
-EMPTY = """No verdict yet. To get one:
-  1. add [experiments.NAME] to the settings, with two rankers
-  2. rankstream topics create, and start rankstream worker again
-  3. rankstream experiments publish
-  4. let a service combine lists: rankstream.experiments"""
+STATES = {
+    "decided": "bold green",
+    "equal": "green",
+    "refused": "red",
+    "undecided": "",
+    "waiting": "dim",
+}
 
 
 def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
     """The whole screen; `selected` experiment in detail, else the first."""
     overview = gathered.overview()
     rows = overview["experiments"]
-    parts: list[RenderableType] = []
-    if overview["trouble"]:
-        parts.append(Text(overview["trouble"], style="yellow"))
-    found = overview["interventions"]
-    is_trained = bool(found["rows"] or found["states"] or found["next"])
-    canaries, decisions = overview["canaries"], overview["decisions"]
-    if not (rows or is_trained or canaries or decisions or overview["values"]):
-        parts.append(Panel(Text(EMPTY), title="experiments"))
-    elif rows:
+    parts: list[RenderableType] = [*_troubles(overview)]
+    if not gathered.is_begun:
+        parts.append(_steps(overview["steps"]))
+    if rows:
         name = selected or rows[0]["name"]
         parts.append(_experiments(rows))
         detail = gathered.experiment(name)
         if detail is None:
             parts.append(Text(f"experiment {name!r} has no verdict", style="yellow"))
         else:
-            parts.append(_detail(detail["verdict"]))
-    if is_trained:
-        parts.append(interventions_of(found))
-    parts += canaries_of(canaries)
-    parts += decisions_of(decisions)
+            parts.append(_detail(detail))
+    if gathered.has_interventions:
+        parts.append(interventions_of(overview["interventions"]))
+    parts += canaries_of(overview["canaries"])
+    parts += decisions_of(overview["decisions"])
     parts += values_of(overview["values"])
     if overview["curves"]:
         # Beside the counts there is no room for intervals of alpha and beta.
@@ -66,30 +73,62 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
     return Group(*parts)
 
 
+def _troubles(overview: dict[str, Any]) -> Iterator[Text]:
+    """What is away, how old what is shown of it is, and what else must be known."""
+    now_ms = overview["now_ms"]
+    for each in overview["away"]:
+        line = Text(visible(each["words"]), style="yellow")
+        if each["heard_ms"] is not None:
+            age = short_age(each["heard_ms"], now_ms)
+            line.append(f"; what is shown of it is {age} old")
+        yield line
+    if overview["trouble"]:
+        yield Text(visible(overview["trouble"]), style="yellow")
+
+
+def _steps(steps: list[dict[str, Any]]) -> Panel:
+    lines = Text()
+    for each in steps:
+        mark, style = ("✓", "green") if each["is_done"] else ("·", "dim")
+        lines.append(f"{mark} {each['name']}\n", style=style)
+        if not each["is_done"]:
+            lines.append(f"    {each['remedy']}\n")
+    lines.rstrip()
+    return Panel(lines, title="No verdict yet")
+
+
 def _experiments(rows: list[dict[str, Any]]) -> Table:
     table = Table(
         title=counted(len(rows), "experiment"), title_justify="left", expand=True
     )
-    for heading in ("name", "epoch", "method", "impressions", "winner", "health"):
-        table.add_column(heading)
+    table.add_column("name", max_width=24)
+    table.add_column("lists", justify="right", no_wrap=True)
+    table.add_column("", ratio=1)
+    table.add_column("health", no_wrap=True)
     for row in rows:
         table.add_row(
-            Text(row["name"]),
-            str(row["epoch"]),
-            Text(row["method"]),
+            Text(visible(row["name"])),
             f"{row['impressions']:,}",
-            Text(row["winner"] or "-"),
+            Text(visible(row["words"]), style=STATES[row["state"]]),
             Text(row["health"], style=LIGHTS[row["health"]]),
         )
     return table
 
 
-def _detail(verdict: Verdict) -> RenderableType:
-    found = verdict.drawn_by
-    side = Table.grid(padding=(0, 3))
-    side.add_row(_matrix(verdict.rankers, found.matrix), _health(verdict))
-    title = Text(f"{verdict.experiment}, epoch {verdict.epoch}")
-    return Panel(Group(side, _intervals(verdict, found)), title=title)
+def _detail(detail: dict[str, Any]) -> RenderableType:
+    """The sentence, what warns, the matrix of more than two rankers, the pairs."""
+    verdict: Verdict = detail["verdict"]
+    found, standing = verdict.drawn_by, detail["standing"]
+    parts: list[RenderableType] = [
+        Text(visible(standing["words"]), style=STATES[standing["state"]] or "bold")
+    ]
+    for each in detail["attention"]:
+        parts.append(Text(visible(each["words"]), style=LIGHTS[each["state"]]))
+    if len(verdict.rankers) > 2:
+        parts.append(_matrix(verdict.rankers, found.matrix))
+    parts.append(_intervals(verdict, found))
+    title = f"{verdict.experiment}, epoch {verdict.epoch}, {verdict.method}"
+    return Panel(Group(*parts), title=Text(visible(title)))
 
 
 def _matrix(rankers: list[str], matrix: list[list[float]]) -> Table:
@@ -98,10 +137,10 @@ def _matrix(rankers: list[str], matrix: list[list[float]]) -> Table:
     table = Table(box=None, title="row over column", title_justify="left")
     table.add_column("")
     for name in rankers:
-        table.add_column(Text(name[:8]), justify="right")
+        table.add_column(Text(visible(name[:8])), justify="right")
     for name, row in zip(rankers, matrix, strict=True):
         cells = [_cell(value, largest) for value in row]
-        table.add_row(Text(name[:12]), *cells)
+        table.add_row(Text(visible(name[:12])), *cells)
     return table
 
 
@@ -111,15 +150,6 @@ def _cell(value: float, largest: float) -> Text:
     shade = 40 + int(140 * abs(value) / largest)
     colour = f"rgb(0,{shade},60)" if value > 0 else f"rgb({shade},30,40)"
     return Text(f"{value:+.3f}", style=f"white on {colour}")
-
-
-def _health(verdict: Verdict) -> Table:
-    table = Table(box=None, title="health", title_justify="left")
-    for check in verdict.health:
-        shown = "-" if check.value is None else f"{check.value:.4g}"
-        light = Text("●", style=LIGHTS[check.state])
-        table.add_row(light, Text(check.name), shown)
-    return table
 
 
 def _intervals(verdict: Verdict, found: MethodVerdict) -> Table:
@@ -132,9 +162,10 @@ def _intervals(verdict: Verdict, found: MethodVerdict) -> Table:
     ]
     largest = max(ends, default=1.0) or 1.0
     told = [verdict.questions[name] for name in ("to_come", "came", "winner")]
+    said = [each for each in (*told, found.sessions.why) if each]
     table = Table(
         box=None,
-        caption="\n".join(each for each in (*told, found.sessions.why) if each),
+        caption=Text("\n".join(map(visible, said)), style="table.caption"),
         caption_justify="left",
     )
     table.add_column("a over b")
@@ -143,7 +174,7 @@ def _intervals(verdict: Verdict, found: MethodVerdict) -> Table:
     table.add_column("mean", justify="right")
     for pair in ordered:
         table.add_row(
-            Text(f"{pair.a} over {pair.b}"),
+            Text(visible(f"{pair.a} over {pair.b}")),
             _bar(pair.to_come, pair.mean, largest, "nothing can be said yet"),
             _bar(pair.came, pair.mean, largest, "no data yet"),
             f"{pair.mean:+.4f}",
@@ -151,22 +182,42 @@ def _intervals(verdict: Verdict, found: MethodVerdict) -> Table:
     return table
 
 
-def _bar(ends: Ends, mean: float, largest: float, missing: str) -> Text:
+def _bar(ends: Ends, mean: float, largest: float, missing: str) -> RenderableType:
     low, high = ends
     if low is None or high is None:
         return Text(missing, style="dim")
-    middle = BAR // 2
+    return _Bar(low, mean, high, largest)
 
-    def place(value: float) -> int:
-        return middle + round(max(-1.0, min(1.0, value / largest)) * middle)
 
-    marks = [" "] * BAR
-    for at in range(place(low), place(high) + 1):
-        marks[at] = "─"
-    marks[middle] = "│"
-    marks[place(mean)] = "●"
-    is_decided = low > 0 or high < 0
-    return Text("".join(marks), style="bold green" if is_decided else "white")
+class _Bar:
+    """An interval around zero with its mean, as wide as there is room."""
+
+    def __init__(self, low: float, mean: float, high: float, largest: float) -> None:
+        self._places = low / largest, high / largest, mean / largest
+        self._style = "bold green" if low > 0 or high < 0 else "white"
+
+    def __rich_measure__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Measurement:
+        """The least and the most that it takes."""
+        del console
+        room = options.max_width
+        return Measurement(min(LEAST_BAR, room), min(BAR, room))
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        """The line, with zero in its middle."""
+        del console
+        middle = (min(BAR, options.max_width) - 1) // 2
+        low, high, mean = (
+            middle + round(max(-1.0, min(1.0, each)) * middle) for each in self._places
+        )
+        marks = [" "] * (2 * middle + 1)
+        marks[low : high + 1] = "─" * (high + 1 - low)
+        marks[middle] = "│"
+        marks[mean] = "●"
+        yield Text("".join(marks), style=self._style)
 
 
 def _examination(examination: list[dict[str, Any]]) -> RenderableType:
@@ -179,7 +230,7 @@ def _examination(examination: list[dict[str, Any]]) -> RenderableType:
     for rank, each in enumerate(examination, 1):
         ratio, interval = each["ratio"], each["interval"]
         bar = Text("█" * round(24 * min(1.0, ratio or 0.0)) + " ")
-        bar.append(each["reason"], "dim")
+        bar.append(visible(each["reason"]), "dim")
         table.add_row(
             str(rank),
             "-" if ratio is None else f"{ratio:.3f}",
@@ -190,17 +241,32 @@ def _examination(examination: list[dict[str, Any]]) -> RenderableType:
 
 
 def _counts(overview: dict[str, Any]) -> Table:
+    """The flow by role, counts of events, and models."""
     table = Table(box=None, title="log and models", title_justify="left")
-    if not overview["counts"]:
+    if not any(each["name"].startswith(ROLE) for each in overview["parts"]):
         table.add_row("counts of events", "need metrics.port in the settings")
+    for each in overview["flow"]:
+        table.add_row(Text(visible(each["role"])), _flow(each))
     for name, count in overview["counts"].items():
-        table.add_row(name.replace("_", " "), f"{count:,}")
+        table.add_row(Text(visible(name.replace("_", " "))), f"{count:,}")
     now_ms = time.time() * 1_000.0
     for each in overview["snapshots"]:
         age = age_in_words(each["created_ms"], now_ms)
-        table.add_row(Text(each["model"]), f"version {each['version']}, {age}")
+        told = visible(f"version {each['version']}, {age}")
+        table.add_row(Text(visible(each["model"])), Text(told))
         table.add_row("", _progress(each))
     return table
+
+
+def _flow(flow: dict[str, Any]) -> str:
+    """Events a second at last, and how far a role is behind."""
+    pace = f"{flow['per_s'][-1]:,.1f} events/s, " if flow["per_s"] else ""
+    if not flow["behind"]:
+        return f"{pace}nothing waits"
+    waits, lag_s = f"{pace}{counted(flow['behind'], 'record')} behind", flow["behind_s"]
+    if lag_s is None:
+        return f"{waits}, and it stands still"
+    return f"{waits}, {'under a second' if lag_s < 1.0 else f'{lag_s:,.0f} s'} of work"
 
 
 def _progress(snapshot: dict[str, Any]) -> str:

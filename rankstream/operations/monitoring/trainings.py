@@ -6,17 +6,16 @@ from typing import Any
 import msgspec
 
 from rankstream.configuration.training import Schedule
-from rankstream.operations.answers.trainings import Counted, next_in_words
-from rankstream.wire.curves import CurveRecord, published
+from rankstream.operations.answers.models.trainings import Counted, next_in_words
 from rankstream.wire.envelope import Pointer
-from rankstream.wire.model_evaluations import (
+from rankstream.wire.models.curves import CurveRecord, published
+from rankstream.wire.models.model_evaluations import (
     FIRST_POLICY,
     InterventionRate,
     ModelRates,
     place_of,
 )
-from rankstream.wire.schemas import SchemaRefused
-from rankstream.wire.training import (
+from rankstream.wire.models.training import (
     LEFT_ALONE,
     Position,
     RunRecord,
@@ -24,6 +23,7 @@ from rankstream.wire.training import (
     decode_record,
     decode_training_key,
 )
+from rankstream.wire.schemas import SchemaRefused
 
 MOST_ROWS = 60
 """Interventions that are shown: the newest."""
@@ -79,6 +79,11 @@ class Interventions:
         """Take clicks per list of all interventions of a model."""
         self._question, self._alpha = rates.question, rates.alpha
         self._rates |= {each.intervention: each for each in rates.interventions}
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self._runs or self._rates or self._states or self._trained)
 
     def overview(self) -> dict[str, Any]:
         """A row for each intervention, the newest of each model first, and states.

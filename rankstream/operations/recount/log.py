@@ -25,7 +25,7 @@ def recount_topics(settings: Settings) -> Verdict:
     """Count the log in Kafka again; a worker may go on meanwhile."""
     # Kafka's client is not loaded for a file.
     from producers.topic_reader import TopicReader, read_topic  # noqa: PLC0415
-    from rankstream.operations.answers.health import (  # noqa: PLC0415
+    from rankstream.operations.answers.installation.health import (  # noqa: PLC0415
         accepted_losses,
         loss_in_words,
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rankstream.configuration.serve import is_loopback
 from rankstream.operations.serving.calls import Call
-from rankstream.operations.serving.limits import Rates
+from rankstream.operations.serving.http.limits import Rates
 from rankstream.operations.serving.problems import Problem
 from rankstream.operations.serving.tokens import Tokens
 from rankstream.settings import ServeSettings
@@ -59,6 +59,15 @@ class Access:
         self._has_browser_clicks = serve.browser_clicks
         self._rates = Rates(serve.client_rate)
         self._click_rates = Rates(serve.click_rate)
+
+    def may_ask_any_host(self, role: str) -> bool:
+        """Whether a path that asks for this role need not be asked for by our name.
+
+        The name keeps out pages that were led here. They have no token, so where every
+        token is taken but none is not, the token alone does; counters are then read
+        from each of several servers, by address.
+        """
+        return role == ANY and bool(self._tokens)
 
     def check_host(self, call: Call) -> None:
         """Refuse what asks for another name, as a page does that was led here.

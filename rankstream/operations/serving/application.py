@@ -3,18 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.routing import Route
+from starlette.routing import Router
 
 from rankstream.experiments import Experiments
 from rankstream.operations.serving.access import (
@@ -30,23 +27,31 @@ from rankstream.operations.serving.calls import (
     Answer,
     Call,
     ClientGone,
+    Headers,
     Receive,
     Scope,
     Send,
 )
 from rankstream.operations.serving.clicks import Clicks
+from rankstream.operations.serving.deliveries import Delivery
 from rankstream.operations.serving.documents import Documents
-from rankstream.operations.serving.limits import InFlight, Turns
+from rankstream.operations.serving.http.exchanges import Exchange
+from rankstream.operations.serving.http.heads import check_head
+from rankstream.operations.serving.http.limits import InFlight, Turns
 from rankstream.operations.serving.lists import Lists
 from rankstream.operations.serving.openapi import description
 from rankstream.operations.serving.pages import Counts, Pages
-from rankstream.operations.serving.problems import Problem, malformed
+from rankstream.operations.serving.problems import Problem
 from rankstream.operations.serving.sender import Sender
 from rankstream.ranker import Ranker
 from rankstream.settings import ServeSettings, Settings
 from rankstream.snapshots import SnapshotStore, store_of
 
 Handler = Callable[[Call], Awaitable[Answer]]
+Short = Callable[[Call], tuple[Delivery, Answer] | None]
+
+WRITE, READ = ("POST",), ("GET", "HEAD")
+"""Methods of a path."""
 
 COMMON = ((b"x-content-type-options", b"nosniff"),)
 NOT_STORED = (b"cache-control", b"no-store")
@@ -56,14 +61,17 @@ log = logging.getLogger("rankstream.serve")
 
 
 class Endpoint(NamedTuple):
-    """A path: its method, who answers, and what it asks a token for."""
+    """A path: its methods, who answers, and what it asks a token for."""
 
     path: str
-    method: str
+    methods: tuple[str, ...]
     handler: Handler
     role: str
     is_probed: bool = False
     """Whether it is asked by address too, as by probes, and so under any host."""
+    begin: Short | None = None
+    """Does what `handler` does up to where Kafka is waited for, and has the answer for
+    then; None where that takes a task."""
 
 
 @dataclass
@@ -149,24 +157,23 @@ def endpoints_of(parts: Parts) -> list[Endpoint]:
     clicks = Clicks(parts.sender, documents)
     pages = parts.pages
     return [
-        Endpoint("/v1/events", "POST", documents.take, SEND),
-        Endpoint("/v1/rank", "POST", lists.rank, RANK),
-        Endpoint("/v1/combine", "POST", lists.combine, RANK),
-        Endpoint("/v1/click", "POST", clicks.take, CLICK),
-        Endpoint("/beacon.js", "GET", clicks.script, NOBODY),
-        Endpoint("/openapi.json", "GET", pages.description, NOBODY),
-        Endpoint("/metrics", "GET", pages.metrics, ANY),
-        Endpoint("/healthz", "GET", pages.health, NOBODY, is_probed=True),
-        Endpoint("/readyz", "GET", pages.readiness, NOBODY, is_probed=True),
+        Endpoint("/v1/events", WRITE, documents.take, SEND, begin=documents.begin),
+        Endpoint("/v1/rank", WRITE, lists.rank, RANK),
+        Endpoint("/v1/combine", WRITE, lists.combine, RANK),
+        Endpoint("/v1/click", WRITE, clicks.take, CLICK),
+        Endpoint("/beacon.js", READ, clicks.script, NOBODY),
+        Endpoint("/openapi.json", READ, pages.description, NOBODY),
+        Endpoint("/metrics", READ, pages.metrics, ANY),
+        Endpoint("/healthz", READ, pages.health, NOBODY, is_probed=True),
+        Endpoint("/readyz", READ, pages.readiness, NOBODY, is_probed=True),
     ]
 
 
-def application(parts: Parts) -> Starlette:
+def application(parts: Parts) -> "Door":
     """The application of these parts; it connects when it starts."""
-    endpoints = endpoints_of(parts)
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Router) -> AsyncIterator[None]:
         await parts.sender.start()
         followed: list[Ranker | Experiments] = [
             *parts.rankers.values(),
@@ -181,52 +188,36 @@ def application(parts: Parts) -> Starlette:
             await asyncio.gather(*(asyncio.to_thread(each.close) for each in followed))
             parts.store.close()
 
-    app = Starlette(
-        routes=[
-            Route(each.path, _Handled(each.handler), methods=[each.method])
-            for each in endpoints
-        ],
-        middleware=[Middleware(_Door, parts=parts, endpoints=endpoints)],
-        exception_handlers={HTTPException: _not_here},
-        lifespan=lifespan,
-    )
-    app.router.redirect_slashes = False
-    return app
+    return Door(parts, endpoints_of(parts), Router(lifespan=lifespan))
 
 
-async def _not_here(request: Request, error: Exception) -> Any:
-    """Tell of what the router refuses as of everything else."""
-    status = HTTPStatus(getattr(error, "status_code", HTTPStatus.NOT_FOUND))
-    given = getattr(error, "headers", None) or {}
-    raise Problem(
-        status,
-        "method" if status == HTTPStatus.METHOD_NOT_ALLOWED else "path",
-        f"there must be such a path and method; got {request.method} "
-        f"{request.url.path[:100]!r}: /openapi.json has those that there are",
-        headers=tuple((k.lower().encode(), v.encode()) for k, v in given.items()),
-    )
+class _Asked(NamedTuple):
+    """A request that is being answered."""
+
+    exchange: Exchange
+    endpoint: Endpoint | None
+    origin: str
+    started_s: float
 
 
-class _Handled:
-    """A handler as the router calls it."""
+class Door:
+    """Lets requests through that keep to the rules, and answers all of them.
 
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
+    A path is looked up once: what says who may ask says who answers, too.
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del receive, send  # the door has both
-        scope["rankstream.answer"] = await self._handler(scope["rankstream.call"])
+    Parameters
+    ----------
+    life
+        Hears of the start and the end of the server.
+    """
 
-
-class _Door:
-    """Lets requests through that keep to the rules, and answers all of them."""
-
-    def __init__(self, app: Any, parts: Parts, endpoints: list[Endpoint]) -> None:
-        self._app = app
+    def __init__(self, parts: Parts, endpoints: list[Endpoint], life: Router) -> None:
+        self._life = life
         self._serve = parts.serve
         self._room = parts.room
         self._turns = parts.turns
         self._access = parts.access
+        self._sender = parts.sender
         self._answers = parts.counts.answers
         self._endpoints = {endpoint.path: endpoint for endpoint in endpoints}
         self._seconds = {
@@ -234,135 +225,139 @@ class _Door:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        """Hear of the start and the end; requests come to `begin`."""
+        await self._life(scope, receive, send)
+
+    def begin(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        """Take a request, and give what is left to do of it, for a task.
+
+        None where all of it was here and is on its way to Kafka: its answer follows
+        Kafka's, without a task.
+        """
         started_s = time.perf_counter()
-        path = scope["path"]
-        endpoint = self._endpoints.get(path)
+        endpoint = self._endpoints.get(exchange.scope["path"])
         call = Call(
-            scope,
-            receive,
+            exchange.scope,
+            exchange.receive,
             self._room,
             self._turns,
-            most=self._serve.body_bytes,
-            within_s=self._serve.body_s,
+            self._serve,
+            exchange.whole_body,
         )
-        scope["rankstream.call"] = call
-        origin = call.header(b"origin")
+        asked = _Asked(exchange, endpoint, call.header(b"origin"), started_s)
+        begun = None
         try:
-            answer = await self._answer(call, endpoint, scope, receive, send)
+            handler = self._admitted(call, endpoint)
+            if endpoint and handler is endpoint.handler and endpoint.begin:
+                begun = None if exchange.is_blocked else endpoint.begin(call)
+        except Exception as error:  # noqa: BLE001  it is told as that of a handler
+            handler = partial(_raising, error)
+        if begun is None:
+            return self._handle(asked, call, handler)
+        call.close()
+        self._sender.tell(begun[0], partial(self._decided, asked, *begun))
+        return None
+
+    async def _handle(self, asked: _Asked, call: Call, handler: Handler) -> None:
+        exchange, endpoint, _, _ = asked
+        try:
+            answer = await handler(call)
         except ClientGone:
             return
         except Problem as problem:
             call.close()
             if problem.is_last:
                 await call.drain()
-            answer = Answer(problem.body(), problem.status, PROBLEM, problem.headers)
+            answer = _refusal(problem)
         except Exception:  # a fault of one request: told and logged, and others go on
             at = endpoint.path if endpoint else ""
             log.exception("event=request-failed path=%s", at)
-            failed = Problem(
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                "failed",
-                "the request failed by a fault of the server; its log says more",
+            answer = _refusal(
+                Problem(
+                    HTTPStatus.INTERNAL_SERVER_ERROR,
+                    "failed",
+                    "the request failed by a fault of the server; its log says more",
+                )
             )
-            answer = Answer(failed.body(), failed.status, PROBLEM)
         finally:
             call.close()
-        self._answers[endpoint.path if endpoint else "other", int(answer.status)] += 1
-        await _sent(send, answer, self._access.headers_for(origin))
-        if endpoint:
-            self._seconds[endpoint.path].observe(time.perf_counter() - started_s)
+        await exchange.until_read()
+        self._finish(asked, answer)
 
-    async def _answer(
-        self,
-        call: Call,
-        endpoint: Endpoint | None,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-    ) -> Answer:
-        _check_head(call, self._serve.head_bytes)
-        if endpoint is None or not endpoint.is_probed:
+    def _decided(self, asked: _Asked, delivery: Delivery, answer: Answer) -> None:
+        """Answer what was begun without a task."""
+        problem = self._sender.problem_of(delivery)
+        self._finish(asked, _refusal(problem) if problem else answer)
+
+    def _finish(self, asked: _Asked, answer: Answer) -> None:
+        path = asked.endpoint.path if asked.endpoint else "other"
+        status = int(answer.status)
+        self._answers[path, status] += 1
+        try:
+            headers = answer.headers + self._access.headers_for(asked.origin)
+            asked.exchange.answer(status, _head(answer, headers), answer.body)
+        except Exception:  # others that wait for the same batch are answered
+            log.exception("event=request-failed path=%s", path)
+            asked.exchange.abort()
+        if asked.endpoint:
+            self._seconds[path].observe(time.perf_counter() - asked.started_s)
+
+    def _admitted(self, call: Call, endpoint: Endpoint | None) -> Handler:
+        check_head(call, self._serve.head_bytes)
+        if endpoint is None or not (
+            endpoint.is_probed or self._access.may_ask_any_host(endpoint.role)
+        ):
             self._access.check_host(call)
         asking = self._access.asking(call)
-        if asking.origin and scope["method"] == "OPTIONS" and endpoint is not None:
-            return Answer(b"", HTTPStatus.NO_CONTENT, headers=FOR_PAGES)
+        method = call.scope["method"]
+        if asking.origin and method == "OPTIONS" and endpoint is not None:
+            return _allowed
         self._access.check(call, endpoint.role if endpoint else NOBODY, asking)
-        await self._app(scope, receive, send)
-        answer: Answer = scope["rankstream.answer"]
-        return answer
+        if endpoint is None:
+            raise _not_here(call, HTTPStatus.NOT_FOUND, "path")
+        if method not in endpoint.methods:
+            problem = _not_here(call, HTTPStatus.METHOD_NOT_ALLOWED, "method")
+            problem.headers = ((b"allow", ", ".join(endpoint.methods).encode()),)
+            raise problem
+        return endpoint.handler
 
 
-ONCE = (
-    b"host", b"origin", b"authorization", b"content-type", b"content-encoding",
-    b"content-length", b"transfer-encoding",
-)  # fmt: skip
-"""Headers that two readers could take different ones of."""
+async def _raising(error: Exception, call: Call) -> Answer:
+    del call
+    raise error
 
 
-def _check_head(call: Call, most: int) -> None:
-    """Refuse heads that are large, or that two servers could read differently.
+async def _allowed(call: Call) -> Answer:
+    """What a page's script may send, as its browser asks before it does."""
+    del call
+    return Answer(b"", HTTPStatus.NO_CONTENT, headers=FOR_PAGES)
 
-    Raises
-    ------
-    Problem
-    """
-    scope = call.scope
-    if scope["http_version"] not in ("1.0", "1.1"):
-        raise Problem(
-            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
-            "version",
-            f"a request must be HTTP/1.1 or 1.0; got {scope['http_version']!r}",
-            is_last=True,
-        )
-    headers = scope["headers"]
-    size = len(scope["raw_path"]) + len(scope["query_string"]) + 4 * len(headers)
-    for name, value in headers:
-        size += len(name) + len(value)
-    if size > most:
-        raise Problem(
-            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "head",
-            f"a head must take at most {most:,} bytes (serve.head_bytes); got {size:,}",
-            is_last=True,
-        )
-    names = [name for name, _ in headers]
-    is_twice = len(call.headers) < len(names) and any(
-        names.count(each) > 1 for each in ONCE
+
+def _refusal(problem: Problem) -> Answer:
+    return Answer(problem.body(), problem.status, PROBLEM, problem.headers)
+
+
+def _not_here(call: Call, status: HTTPStatus, code: str) -> Problem:
+    return Problem(
+        status,
+        code,
+        "there must be such a path and method; got "
+        f"{call.scope['method']} {call.scope['path'][:100]!r}: /openapi.json has those "
+        "that there are",
     )
-    if is_twice or {b"content-length", b"transfer-encoding"} <= call.headers.keys():
-        raise _ambiguous(
-            "host, origin, token, type and length must be said once; a header comes "
-            "twice, or two headers say the length"
-        )
-    coding = call.header(b"transfer-encoding")
-    if coding and coding.strip().lower() != "chunked":
-        raise _ambiguous(
-            f"transfer-encoding must be chunked and nothing else; got {coding[:100]!r}"
-        )
 
 
-def _ambiguous(detail: str) -> Problem:
-    problem = malformed(detail, "head")
-    problem.headers = ((b"connection", b"close"),)
-    return problem
+def _head(answer: Answer, headers: Headers) -> bytes:
+    if answer.status == HTTPStatus.NO_CONTENT:
+        return _lines(headers)
+    length = b"content-length: %d\r\n" % len(answer.body)
+    return _lines(headers, answer.kind) + length
 
 
-async def _sent(
-    send: Send, answer: Answer, more: tuple[tuple[bytes, bytes], ...]
-) -> None:
-    headers = [*COMMON, *more, *answer.headers]
-    if answer.status != HTTPStatus.NO_CONTENT:
-        headers.append((b"content-type", answer.kind))
-        headers.append((b"content-length", b"%d" % len(answer.body)))
-    if not any(name == NOT_STORED[0] for name, _ in answer.headers):
-        headers.append(NOT_STORED)
-    start = {
-        "type": "http.response.start",
-        "status": int(answer.status),
-        "headers": headers,
-    }
-    await send(start)
-    await send({"type": "http.response.body", "body": answer.body})
+@lru_cache(maxsize=256)
+def _lines(headers: Headers, kind: bytes = b"") -> bytes:
+    """Headers as they are sent, those of all answers too."""
+    named = {**dict(COMMON), NOT_STORED[0]: NOT_STORED[1], **dict(headers)}
+    if kind:
+        named[b"content-type"] = kind
+    return b"".join(b"%b: %b\r\n" % each for each in named.items())

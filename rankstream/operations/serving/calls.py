@@ -3,16 +3,19 @@
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from rankstream.operations.serving.elements import Elements
-from rankstream.operations.serving.limits import InFlight, Turn, Turns
+from rankstream.operations.serving.http.elements import Elements
+from rankstream.operations.serving.http.limits import InFlight, Turn, Turns
 from rankstream.operations.serving.problems import Problem, malformed
+from rankstream.settings import ServeSettings
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
 
@@ -29,7 +32,7 @@ class Answer(NamedTuple):
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
     kind: bytes = JSON
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Headers = ()
 
 
 class ClientGone(Exception):
@@ -48,10 +51,10 @@ class Call:
         What is read of the body takes room in it, until `close`.
     turns
         Where a large body waits for its turn.
-    most
-        Bytes of a body, packed and unpacked.
-    within_s
-        How long the body may take to come.
+    serve
+        How large a body may be, packed and unpacked, and how long it may take to come.
+    here
+        Gives the body at once, where all of it has come already; None where not.
 
     Attributes
     ----------
@@ -67,17 +70,18 @@ class Call:
         receive: Receive,
         room: InFlight,
         turns: Turns,
-        *,
-        most: int,
-        within_s: float,
+        serve: ServeSettings,
+        here: Callable[[], bytes | None] = lambda: None,
     ) -> None:
         self.scope = scope
         self.turn = Turn(turns)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self._receive = receive
+        self._here = here
         self._room = room
-        self._most = most
-        self._within_s = within_s
+        self._most = serve.body_bytes
+        self._within_s = serve.body_s
+        self._body: bytes | None = None
         self._taken = 0
         self._is_whole = False
 
@@ -86,7 +90,7 @@ class Call:
         value = self.headers.get(name)
         return "" if value is None else value.decode("latin-1")
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """Media type of the body, in small letters, without parameters."""
         return self.header(b"content-type").partition(";")[0].strip().lower()
@@ -116,21 +120,28 @@ class Call:
                 f"content-encoding must be gzip or identity; got {packing!r}",
                 is_last=True,
             )
-        self._check_length()
-        try:
-            async with asyncio.timeout(self._within_s):
-                if packing != "gzip":
-                    return await self._read(elements)
-                packed = await self._read(None)
-        except TimeoutError:
-            raise Problem(
-                HTTPStatus.REQUEST_TIMEOUT,
-                "slow",
-                f"a body must come within {self._within_s:g} s; it did not: send less "
-                "at once",
-                is_last=True,
-            ) from None
-        return await self._unpacked(packed, elements)
+        counting = None if packing == "gzip" else elements
+        body = self.whole()
+        if body is None:
+            body = await self._received(counting)
+        elif counting is not None and len(body) > counting.free:
+            counting.take(body)
+        return body if packing != "gzip" else await self._unpacked(body, elements)
+
+    def whole(self) -> bytes | None:
+        """The body as it came, where all of it is here; None where it is still to come.
+
+        Raises
+        ------
+        Problem
+            Where it is too large, or there is no room.
+        """
+        if self._body is None:
+            self._check_length()
+            self._body = self._here()
+            if self._body is not None:
+                self._chunk_of({"type": "http.request", "body": self._body})
+        return self._body
 
     async def drain(self) -> None:
         """Read on for a moment, and keep nothing.
@@ -154,7 +165,7 @@ class Call:
         """Give back the room that the body took, and the turn."""
         self.turn.end()
         self._room.give(self._taken)
-        self._taken = 0
+        self._taken, self._body = 0, None
 
     def _check_length(self) -> None:
         # What is announced is refused before a byte of it is read.
@@ -165,18 +176,24 @@ class Call:
             if self._room.taken + int(said) > self._room.n_bytes:
                 self._room.take(int(said), is_last=True)
 
+    async def _received(self, elements: Elements | None) -> bytes:
+        try:
+            async with asyncio.timeout(self._within_s):
+                return await self._read(elements)
+        except TimeoutError:
+            raise Problem(
+                HTTPStatus.REQUEST_TIMEOUT,
+                "slow",
+                f"a body must come within {self._within_s:g} s; it did not: send less "
+                "at once",
+                is_last=True,
+            ) from None
+
     async def _read(self, elements: Elements | None) -> bytes:
-        message = await self._receive()
-        chunk = self._chunk_of(message)
-        is_whole = not message.get("more_body", False)
-        if elements is not None and not (is_whole and len(chunk) <= elements.free):
-            elements.take(chunk)
-        if is_whole:
-            return chunk
-        chunks, size = [chunk], len(chunk)
-        while message.get("more_body", False):
-            message = await self._receive()
-            chunk = self._chunk_of(message)
+        chunks: list[bytes] = []
+        size = 0
+        while not self._is_whole:
+            chunk = self._chunk_of(await self._receive())
             size += len(chunk)
             if size > self._most:
                 raise self._too_large()

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from rankstream.operations.serving.calls import Answer, Call
-from rankstream.operations.serving.documents import JSON_KINDS, Documents
-from rankstream.operations.serving.elements import Elements
+from rankstream.operations.serving.documents import Documents
+from rankstream.operations.serving.http.bodies import JSON_KINDS
+from rankstream.operations.serving.http.elements import Elements
 from rankstream.operations.serving.problems import Problem, malformed
 from rankstream.operations.serving.requests import ClickRequest, EventsAnswer
 from rankstream.operations.serving.sender import Outgoing, Sender

@@ -1,7 +1,7 @@
 """Documents of `POST /v1/events` at a look, and what is said of refused ones."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -9,7 +9,7 @@ from rankstream.adapters.adapter import NotAdapted
 from rankstream.adapters.registry import NAMES, resembled
 from rankstream.operations.serving.problems import Problem
 from rankstream.operations.serving.requests import Rejected
-from rankstream.operations.serving.sender import Outgoing
+from rankstream.operations.serving.sender import Outgoing, joined
 from rankstream.wire.bounds import LAST_MS, MAX_CLICK_BYTES, MAX_ID_CHARACTERS
 from rankstream.wire.events import SCHEMA
 from rankstream.wire.input_events import kind_of, recognised, refused_header
@@ -22,6 +22,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARACTERS)]
 Query = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 Time = Annotated[int, msgspec.Meta(ge=LEAST_MS, le=LAST_MS)]
 Position = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Schema = Annotated[int, msgspec.Meta(ge=SCHEMA, le=SCHEMA)]
 
 
 class PlainClick(
@@ -36,7 +37,7 @@ class PlainClick(
     position: Position | None = None
     action: Id = "click"
     event_id: Id | None = None
-    schema: int = SCHEMA
+    schema: Schema = SCHEMA
 
 
 _decode_one = msgspec.json.Decoder(PlainClick).decode
@@ -44,12 +45,22 @@ _decode_many = msgspec.json.Decoder(list[PlainClick]).decode
 _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def plain_clicks(body: bytes, *, latest_ms: int, most: int) -> list[bytes] | None:
+class PlainClicks(NamedTuple):
+    """Clicks that are accepted: how many, and the records that hold them."""
+
+    n: int
+    records: list[bytes]
+
+
+def plain_clicks(body: bytes, *, latest_ms: int, most: int) -> PlainClicks | None:
     """The clicks in a body, one or an array; None where it holds anything else.
 
     Ingestion checks an event field by field, which costs more than to receive it. Most
     clicks are plain: what is here accepted at once, ingestion accepts. All else is
     checked as ingestion does, so that a refusal is in its words.
+
+    A body that is no larger than a click may be is a record as it came, as no click in
+    it can be too large. A larger one is parted.
 
     Parameters
     ----------
@@ -69,17 +80,19 @@ def plain_clicks(body: bytes, *, latest_ms: int, most: int) -> list[bytes] | Non
         query, position = click.query_id, click.position
         if (
             click.at_ms > latest_ms
-            or (position is None and click.item_id is None)
-            or (position is not None and position > most)
+            or (click.item_id is None if position is None else position > most)
             or not query.isascii()
             or query.isspace()
-            or click.schema != SCHEMA
         ):
             return None
-    values = [bytes(raw) for raw in _decode_raw(body)] if is_array else [body]
-    if not values or max(map(len, values)) > MAX_CLICK_BYTES:
+    if not clicks:
         return None
-    return values
+    if len(body) <= MAX_CLICK_BYTES:
+        return PlainClicks(len(clicks), [body])
+    values = [bytes(raw) for raw in _decode_raw(body)] if is_array else [body]
+    if max(map(len, values)) > MAX_CLICK_BYTES:
+        return None
+    return PlainClicks(len(clicks), list(joined(values)))
 
 
 MOST_TOLD = 100

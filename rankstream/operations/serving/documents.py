@@ -4,7 +4,6 @@ What ingestion would refuse is refused here, with the same code and words, so th
 sender learns of it. The time of the server stands for the broker's.
 """
 
-import asyncio
 import contextlib
 import time
 from collections import ChainMap, OrderedDict
@@ -20,21 +19,29 @@ from rankstream.adapters.fields import marks_of, may_tell_of_list
 from rankstream.adapters.impressions import Making, Seen, SeenItems
 from rankstream.adapters.registry import ADAPTERS, options_of
 from rankstream.operations.serving.calls import Answer, Call
+from rankstream.operations.serving.deliveries import Delivery
 from rankstream.operations.serving.document_checks import (
+    PlainClicks,
     letter_of,
     plain_clicks,
     refusal_of,
     rejected_of,
 )
-from rankstream.operations.serving.elements import Elements, Values, lines_of
-from rankstream.operations.serving.limits import SLICE_BYTES, Turn
+from rankstream.operations.serving.http.bodies import (
+    CLOUD_EVENT,
+    CLOUD_EVENTS,
+    JSON_KINDS,
+    LINE_KINDS,
+    documents_of,
+)
+from rankstream.operations.serving.http.elements import Elements, Values
+from rankstream.operations.serving.http.limits import SLICE_BYTES, Turn
 from rankstream.operations.serving.problems import Problem, malformed
 from rankstream.operations.serving.requests import EventsAnswer, Rejected
 from rankstream.operations.serving.sender import Outgoing, Sender
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
 from rankstream.wire.refusal_codes import Code
-from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 from streams.dead_letter import Origin
 from streams.ingest.refusal import Refused, refuse
@@ -62,29 +69,9 @@ LISTS = {"hit_fields", "impression_actions", "actions"}
 NUMBERS, SWITCHED = {"ordinal_base", "impression_ms"}, {"ordinals"}
 SWITCHES = {"true": True, "false": False}
 
-JSON_KINDS = {
-    "",
-    "application/json",
-    "text/plain",
-    # What `curl -d` says. A page may say it too, as it may say text/plain: what keeps
-    # strangers' pages out is their Origin.
-    "application/x-www-form-urlencoded",
-}
-LINE_KINDS = {
-    "application/x-ndjson",
-    "application/ndjson",
-    "application/jsonl",
-    "application/x-jsonlines",
-}
-CLOUD_EVENT, CLOUD_EVENTS = (
-    "application/cloudevents+json",
-    "application/cloudevents-batch+json",
-)
-
 CLOUD_HEADERS = (b"ce-specversion", b"ce-id", b"ce-source", b"ce-type")
 """Those that a CloudEvent of the binary mode must have."""
 
-_decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _to_json = msgspec.json.Encoder().encode
 
 
@@ -122,8 +109,12 @@ class Documents:
     def __init__(self, settings: Settings, sender: Sender) -> None:
         self._most = settings.serve.events
         self._bounds = Values(settings.serve.values)
+        # So many bytes cannot hold too many documents, nor too many values.
+        self._few_bytes = min(2 * self._most, self._bounds.most)
         self._max_documents = settings.limits.documents
-        self._ahead_ms = settings.time.ahead_ms
+        # Clicks of a clock that is ahead are sent apart: in one record they would agree
+        # with each other, and be believed, in the partition that has them all.
+        self._together_ms = min(settings.time.ahead_ms, settings.time.disorder_ms)
         self._sender = sender
         self._validator = EventValidator(
             max_documents=settings.limits.documents,
@@ -154,7 +145,29 @@ class Documents:
             for list_id in seen.made:
                 self._queries.pop(list_id, None)
             raise
-        return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
+        return _accepted(answer)
+
+    def begin(self, call: Call) -> tuple[Delivery, Answer] | None:
+        """Plain clicks that are all here, on their way, and the answer once they came.
+
+        None of anything else, which `take` looks at as long as it needs.
+
+        Raises
+        ------
+        Problem
+        """
+        if b"content-encoding" in call.headers or self._asked(call) is not PLAIN:
+            return None
+        body = call.whole()
+        if body is None or len(body) > SLICE_BYTES:
+            return None
+        if len(body) > self._few_bytes:
+            self._elements(call, PLAIN).take(body)
+        plain = self._plain(body)
+        if plain is None:
+            return None
+        sending = self._sender.begin_records(CLICKS, plain.records, plain.n)
+        return sending, _accepted(EventsAnswer(queries=0, clicks=plain.n))
 
     def _elements(self, call: Call, asked: _Asked) -> Elements:
         """What counts in a body: its documents, or the values of the only one."""
@@ -178,13 +191,15 @@ class Documents:
 
     async def _begun(
         self, call: Call, asked: _Asked, body: bytes, seen: SeenItems
-    ) -> tuple[asyncio.Task[None] | None, EventsAnswer]:
+    ) -> tuple[Delivery | None, EventsAnswer]:
         """Events on their way, if there are any, and what to answer then."""
         if len(body) > SLICE_BYTES:
             await call.turn.begin()
-        if asked == PLAIN and (plain := self._plain(body)):
-            sending = self._sender.begin_values(CLICKS, plain)
-            return sending, EventsAnswer(queries=0, clicks=len(plain))
+        # A line that is an array is one document, and no way around `serve.events`.
+        is_array_line = call.kind in LINE_KINDS and body.startswith(b"[")
+        if asked == PLAIN and not is_array_line and (plain := self._plain(body)):
+            sending = self._sender.begin_records(CLICKS, plain.records, plain.n)
+            return sending, EventsAnswer(queries=0, clicks=plain.n)
         carried = _carried(call) if asked.name == CLOUD else ()
         # Headers name one event, so the body is one.
         documents = [body] if carried else documents_of(body, call.kind)
@@ -219,14 +234,13 @@ class Documents:
         else:
             self._validator.click(value, now_ms, NOWHERE)
 
-    def _plain(self, body: bytes) -> list[bytes]:
-        """The clicks of a body that is nothing else; none where it is."""
-        values = plain_clicks(
+    def _plain(self, body: bytes) -> PlainClicks | None:
+        """The clicks of a body that is nothing else."""
+        return plain_clicks(
             body,
-            latest_ms=time.time_ns() // 1_000_000 + self._ahead_ms,
+            latest_ms=time.time_ns() // 1_000_000 + self._together_ms,
             most=self._max_documents,
         )
-        return values or []
 
     def _asked(self, call: Call) -> _Asked:
         text = call.scope["query_string"].decode("latin-1")
@@ -322,36 +336,8 @@ NOWHERE = Origin(CLICKS, 0, 0, 0)
 """Stands for the record of a click that is not sent yet."""
 
 
-def documents_of(body: bytes, kind: str) -> list[bytes]:
-    """The documents in a body: one, those of an array, or one a line.
-
-    Raises
-    ------
-    Problem
-        Where it holds none, or is of another type.
-    """
-    if kind in LINE_KINDS:
-        return _some(lines_of(body))
-    if kind not in JSON_KINDS | {CLOUD_EVENT, CLOUD_EVENTS}:
-        raise Problem(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "type",
-            "content-type must be application/json, application/x-ndjson or that of "
-            f"CloudEvents; got {kind[:100]!r}",
-        )
-    start = body.lstrip()[:1]
-    if start == b"[":
-        try:
-            return _some([bytes(each) for each in decoded(_decode_array, body)])
-        except msgspec.DecodeError as error:
-            raise malformed(f"a body must be JSON; {error}", "not-json") from error
-    return _some([body] if start else [])
-
-
-def _some(documents: list[bytes]) -> list[bytes]:
-    if not documents:
-        raise malformed("a body must hold an event; got none", "empty")
-    return documents
+def _accepted(answer: EventsAnswer) -> Answer:
+    return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
 
 
 def _name_of_kind(call: Call) -> str:
@@ -362,7 +348,7 @@ def _name_of_kind(call: Call) -> str:
 
 def _is_binary(call: Call) -> bool:
     """Whether headers are of a CloudEvent, which the adapter then wants all of."""
-    return any(call.header(name) for name in CLOUD_HEADERS)
+    return any(map(call.headers.get, CLOUD_HEADERS))
 
 
 def _carried(call: Call) -> Carried:

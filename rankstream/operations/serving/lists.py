@@ -11,7 +11,7 @@ import msgspec
 from rankstream.experiments import Drawn, Experiments, Running, new_impression_id
 from rankstream.operations.serving.calls import Answer, Call
 from rankstream.operations.serving.documents import Documents
-from rankstream.operations.serving.elements import Values, n_commas
+from rankstream.operations.serving.http.elements import Values, n_commas
 from rankstream.operations.serving.matrices import exposures_of, features_of
 from rankstream.operations.serving.problems import Problem, busy, malformed
 from rankstream.operations.serving.remembered import Kept, Remembered

@@ -1,20 +1,25 @@
 """What tells of the server: whether it lives and is ready, what it counted, its API."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
 import msgspec
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from rankstream.experiments import Experiments
 from rankstream.operations.serving.calls import Answer, Call
-from rankstream.operations.serving.limits import InFlight
+from rankstream.operations.serving.http.limits import InFlight
 from rankstream.operations.serving.sender import Sender
 from rankstream.ranker import Ranker
+from streams.kafka.status.exposition import process_registry, written
+from streams.kafka.status.metrics import unit_of
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+Family = CounterMetricFamily | GaugeMetricFamily
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -28,56 +33,89 @@ class Counts(Collector):
         self.answers: Counter[tuple[str, int]] = Counter()
         self.n_connections = 0
         self.aborted = 0
+        self.is_ready: Callable[[], bool] = lambda: False
         self._room = room
         self._sender = sender
         self._rankers = rankers
-        self.registry = CollectorRegistry()
+        self.registry = process_registry()
         self.registry.register(self)
         self.seconds = Histogram(
             "rankstream_serve_seconds",
-            "time from the head of a request to its answer",
+            "time from the head of a request to its answer, by path",
             ["path"],
+            unit="seconds",
             buckets=BUCKETS,
             registry=self.registry,
         )
 
     def collect(self) -> list[Metric]:
         """Families of what is counted elsewhere."""
+        found = [_family(*row) for row in self._plain()]
         answers = CounterMetricFamily(
-            "rankstream_serve_answers", "answers by status", labels=["path", "status"]
+            "rankstream_serve_answers",
+            "requests by path and the status of their answer",
+            labels=["path", "status"],
         )
         for (path, status), n in sorted(self.answers.items()):
             answers.add_metric((path, str(status)), n)
-        versions = GaugeMetricFamily(
-            "rankstream_serve_model_version", "served version", labels=["model"]
+        return [answers, *found, *self._of_models()]
+
+    def _plain(self) -> Iterator[tuple[str, str, float]]:
+        """What has no labels; counters end with `_total`."""
+        yield "ready", "1 where requests may be sent here, else 0", self.is_ready()
+        sender, room = self._sender, self._room
+        yield "events_sent_total", "events that Kafka has acknowledged", sender.sent
+        yield "events_failed_total", "events that Kafka did not take", sender.failed
+        yield "no_room_total", "requests that were refused for room", room.refused
+        yield "aborted_total", "connections closed as too slow", self.aborted
+        yield "under_way_bytes", "requests and records that are under way", room.taken
+        yield "connections", "connections that are open", self.n_connections
+
+    def _of_models(self) -> Iterator[Metric]:
+        for name, said, value_of in OF_MODELS:
+            family = _family(name, said, labels=["model"])
+            for model, ranker in self._rankers.items():
+                value = value_of(ranker)
+                if value is not None:
+                    family.add_metric([model], value)
+            yield family
+        failures = _family(
+            "redis_failures_total",
+            "looks at Redis that found something wrong, or no Redis",
+            labels=["model", "reason"],
         )
-        for name, ranker in self._rankers.items():
-            versions.add_metric((name,), ranker.version)
-        plain: list[
-            tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, float]
-        ]
-        plain = [
-            (CounterMetricFamily, "events_sent", "Kafka has them", self._sender.sent),
-            (
-                CounterMetricFamily,
-                "events_failed",
-                "Kafka refused",
-                self._sender.failed,
-            ),
-            (CounterMetricFamily, "no_room", "refused for room", self._room.refused),
-            (CounterMetricFamily, "aborted", "closed for slowness", self.aborted),
-            (
-                GaugeMetricFamily,
-                "under_way_bytes",
-                "requests, records",
-                self._room.taken,
-            ),
-            (GaugeMetricFamily, "connections", "open ones", self.n_connections),
-        ]
-        found: list[Metric] = [answers, versions]
-        for kind, name, said, value in plain:
-            found.append(kind(f"rankstream_serve_{name}", said, value=value))
-        return found
+        for model, ranker in self._rankers.items():
+            for reason, n in ({"unavailable": 0} | ranker.failures).items():
+                failures.add_metric([model, reason], n)
+        yield failures
+
+
+def _created_s(ranker: Ranker) -> float | None:
+    """None before a version has learned from any list."""
+    created_ms = ranker.snapshot.created_ms if ranker.version >= 0 else 0
+    return created_ms / 1_000.0 if created_ms > 0 else None
+
+
+OF_MODELS: tuple[tuple[str, str, Callable[[Ranker], float | None]], ...] = (
+    ("model_version", "version that is served", lambda each: each.version),
+    (
+        "model_created_timestamp_seconds",
+        "event time of the last list that the served version learned from",
+        _created_s,
+    ),
+    ("redis_up", "1 where Redis answered last, else 0", lambda each: not each.awaited),
+)
+"""What each model has: a metric, what it says, and its value; None for none."""
+
+
+def _family(
+    name: str, said: str, value: float | None = None, labels: list[str] | None = None
+) -> Family:
+    """A counter where the name ends with `_total`, else a gauge."""
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    return kind(
+        f"rankstream_serve_{name}", said, value, labels=labels, unit=unit_of(name)
+    )
 
 
 class Pages:
@@ -97,6 +135,7 @@ class Pages:
         self._rankers = rankers
         self._experiments = experiments
         self._description = description
+        counts.is_ready = lambda: not self.reasons()
 
     async def health(self, call: Call) -> Answer:
         """Whether it answers at all."""
@@ -125,9 +164,8 @@ class Pages:
 
     async def metrics(self, call: Call) -> Answer:
         """What was counted."""
-        del call
-        body = generate_latest(self._counts.registry)
-        return Answer(body, kind=b"text/plain; version=0.0.4; charset=utf-8")
+        body, kind = written(self._counts.registry, call.header(b"accept"))
+        return Answer(body, kind=kind.encode())
 
     async def description(self, call: Call) -> Answer:
         """The API as OpenAPI 3.1."""

@@ -4,11 +4,11 @@ What was sent first is what counts: a second list under its id would be shown, a
 clicks on it counted on the first.
 """
 
-import asyncio
 from collections import OrderedDict
 from http import HTTPStatus
 from typing import NamedTuple
 
+from rankstream.operations.serving.deliveries import Delivery
 from rankstream.operations.serving.problems import Problem
 
 MOST_LISTS = 10_000
@@ -20,7 +20,7 @@ class Kept(NamedTuple):
 
     answer: bytes
     digest: int
-    sending: asyncio.Task[None] | None
+    sending: Delivery | None
 
 
 class Remembered:
@@ -41,8 +41,7 @@ class Remembered:
         kept = self._kept.get(impression)
         if kept is None:
             return None
-        sending = kept.sending
-        if sending is not None and sending.done() and has_failed(sending):
+        if kept.sending is not None and kept.sending.has_failed:
             self._drop(impression)
             return None
         if kept.digest != digest:
@@ -66,8 +65,3 @@ class Remembered:
         kept = self._kept.pop(impression, None)
         if kept is not None:
             self._n_bytes -= len(kept.answer)
-
-
-def has_failed(task: asyncio.Task[None]) -> bool:
-    """Whether a task that is done did not do what it should."""
-    return task.cancelled() or task.exception() is not None

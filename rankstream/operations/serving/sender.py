@@ -9,25 +9,31 @@ import logging
 import time
 import zlib
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
+from aiokafka.errors import KafkaError
 
-from producers.connection import topics_command
-from rankstream.operations.serving.limits import RECORD_BYTES, InFlight
-from rankstream.operations.serving.problems import busy
+from producers.brokers.connection import topics_command
+from rankstream.operations.serving.deliveries import (
+    Deadlines,
+    Deliveries,
+    Delivery,
+    Headers,
+    Record,
+    Waiting,
+)
+from rankstream.operations.serving.http.limits import RECORD_BYTES, InFlight
+from rankstream.operations.serving.problems import Problem, busy
 from rankstream.settings import Settings
 from rankstream.wire.topics import (
     BATCH_BYTES,
     CLICKS,
-    MAX_EVENT_BYTES,
     QUERIES,
     full_name,
 )
 from streams.kafka.committed_reader import client_options
-
-Headers = tuple[tuple[str, bytes], ...]
 
 RETRY_S = 1.0
 PROBE_EVERY_S = 5.0
@@ -39,7 +45,7 @@ RETIRED_S = 120.0
 SAY_EVERY_S = 60.0
 
 RECORDS_AT_ONCE = 64
-"""Given to the producer before others are looked at."""
+"""Put into batches before others are looked at."""
 
 NOT_USABLE = "it cannot be used; the log of the server says why"
 SILENT = "it does not answer"
@@ -55,15 +61,6 @@ class Outgoing(NamedTuple):
     kind: str
     value: bytes
     headers: Headers = ()
-
-
-class _Record(NamedTuple):
-    """What a partition takes at once."""
-
-    kind: str
-    partition: int
-    value: bytes
-    headers: Headers
 
 
 class Sender:
@@ -99,11 +96,13 @@ class Sender:
         self._room = room
         self._make = make
         self._answer_s = settings.serve.answer_s
+        self._deadlines = Deadlines(settings.serve.answer_s)
         self._n_partitions = settings.kafka.input_partitions
         self._names = {
             kind: full_name(settings.namespace, kind) for kind in (QUERIES, CLICKS)
         }
         self._producer: Any = None
+        self._deliveries = Deliveries(self._started, self._lose)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._keeper: asyncio.Task[None] | None = None
         self._is_lost = asyncio.Event()
@@ -111,6 +110,7 @@ class Sender:
 
     async def start(self) -> None:
         """Connect, now or as soon as Kafka is there."""
+        self._loop = asyncio.get_running_loop()
         self._keeper = asyncio.create_task(self._keep())
 
     async def close(self) -> None:
@@ -123,6 +123,7 @@ class Sender:
         producer, self._producer = self._producer, None
         if producer is not None:
             await _stopped(producer, STOP_S)
+        self._deadlines.close()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -139,7 +140,7 @@ class Sender:
         """
         await self.wait(self.begin(events))
 
-    def begin(self, events: list[Outgoing]) -> asyncio.Task[None]:
+    def begin(self, events: list[Outgoing]) -> Delivery:
         """Send without waiting.
 
         Raises
@@ -148,7 +149,7 @@ class Sender:
             Where there is no room, or no Kafka: nothing was sent then.
         """
         records = [
-            _Record(kind, self._partition_of(value), value, headers)
+            self._record(kind, value, headers)
             for kind, value, headers in events
             if headers
         ]
@@ -157,76 +158,74 @@ class Sender:
             records += self._together(kind, values)
         return self._begin(records, len(events))
 
-    def begin_values(self, kind: str, values: list[bytes]) -> asyncio.Task[None]:
-        """The same of one kind of events, without headers.
+    def begin_records(self, kind: str, values: list[bytes], n_events: int) -> Delivery:
+        """The same of events of one kind that lie in records already.
+
+        Each record goes where its bytes say. Which partition an event lies in does not
+        matter: its identity is looked for in the canonical log, by its list.
 
         Raises
         ------
         Problem
         """
-        return self._begin(list(self._together(kind, values)), len(values))
+        return self._begin([self._record(kind, value) for value in values], n_events)
 
-    def _begin(self, records: list[_Record], n_events: int) -> asyncio.Task[None]:
-        producer = self._producer
-        if producer is None:
+    def _begin(self, records: list[Record], n_events: int) -> Delivery:
+        deliveries = self._deliveries
+        if self._producer is None:
             raise busy(f"Kafka must take events; {self.trouble}: ask again later")
         size = sum(len(record.value) + RECORD_BYTES for record in records)
         self._room.take(size)
-        return self._started(self._deliver(producer, records, n_events, size))
+        delivery = Delivery(n_events, size, len(records), self._end)
+        if len(records) > RECORDS_AT_ONCE:
+            self._started(_given(deliveries, records, delivery))
+        else:
+            for record in records:
+                deliveries.add(record, delivery)
+        return delivery
 
-    async def wait(self, task: asyncio.Task[None]) -> None:
+    async def wait(self, delivery: Delivery) -> None:
         """Wait for what was begun, for `serve.answer_s`.
 
         Raises
         ------
         Problem
         """
-        await _until_done(task, self._answer_s)
-        if not task.done():
-            raise busy(
+        if not delivery.is_decided:
+            waiter = self._loop.create_future()
+            self.tell(delivery, partial(_wake, waiter))
+            await waiter
+        if problem := self.problem_of(delivery):
+            raise problem
+
+    def tell(self, delivery: Delivery, hear: Callable[[], None]) -> None:
+        """The same without a task: call this once, when the wait is over."""
+        waiting = Waiting(hear)
+        delivery.add(waiting)
+        self._deadlines.add(waiting, self._loop)
+
+    def problem_of(self, delivery: Delivery) -> Problem | None:
+        """What to answer who has waited; None where Kafka has all events."""
+        if not delivery.is_decided:
+            return busy(
                 f"Kafka must have the events within {self._answer_s:g} s; it may or "
                 "may not: send them again with the same ids",
                 code="unanswered",
             )
-        task.result()
-
-    async def _deliver(
-        self, producer: Any, records: list[_Record], n_events: int, size: int
-    ) -> None:
-        futures: list[asyncio.Future[Any]] = []
-        try:
-            for number, (kind, partition, value, headers) in enumerate(records, 1):
-                if number % RECORDS_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # to send waits only where a batch is full
-                futures.append(
-                    await producer.send(
-                        self._names[kind],
-                        value=value,
-                        partition=partition,
-                        headers=list(headers),
-                    )
-                )
-            for future in futures:
-                await future
-        except (KafkaError, AssertionError) as error:
-            self.failed += n_events
-            self._say(f"event=not-taken for=kafka reason={error!r}")
-            if not isinstance(error, KafkaTimeoutError | MessageSizeTooLargeError):
-                # What failed leaves a gap in the producer's numbers: it sends no more.
-                self._lose(producer)
-            raise busy(
+        if delivery.error is not None:
+            return busy(
                 "Kafka must take every event; it did not: send them again with the "
                 "same ids",
                 code="unanswered",
-            ) from error
-        finally:
-            # Those behind a failure take room until they are decided too.
-            if undecided := [each for each in futures if not each.done()]:
-                await asyncio.wait(undecided)
-            for future in futures:
-                future.exception()
-            self._room.give(size)
-        self.sent += n_events
+            )
+        return None
+
+    def _end(self, delivery: Delivery) -> None:
+        self._room.give(delivery.n_bytes)
+        if delivery.error is None:
+            self.sent += delivery.n_events
+        else:
+            self.failed += delivery.n_events
 
     def _started(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -243,10 +242,13 @@ class Sender:
         """As `producers.event_producer` has it: by the event's bytes alone."""
         return zlib.crc32(value) % self._n_partitions
 
-    def _together(self, kind: str, values: list[bytes]) -> Iterator[_Record]:
+    def _record(self, kind: str, value: bytes, headers: Headers = ()) -> Record:
+        return Record(self._names[kind], self._partition_of(value), value, headers)
+
+    def _together(self, kind: str, values: list[bytes]) -> Iterator[Record]:
         """Events of a partition share a record, as those of `feed --batch` do."""
         if len(values) == 1:
-            yield _Record(kind, self._partition_of(values[0]), values[0], ())
+            yield self._record(kind, values[0])
             return
         places: list[list[bytes]] = [[] for _ in range(self._n_partitions)]
         crc32, n_partitions = zlib.crc32, self._n_partitions
@@ -254,11 +256,14 @@ class Sender:
             places[crc32(value) % n_partitions].append(value)
         for partition, of_place in enumerate(places):
             for record in joined(of_place):
-                yield _Record(kind, partition, record, ())
+                yield Record(self._names[kind], partition, record)
 
-    def _lose(self, producer: Any) -> None:
+    def _lose(self, producer: Any, error: BaseException) -> None:
+        """Use it no more: what failed leaves a gap in its numbers."""
+        self._say(f"event=not-taken for=kafka reason={error!r}{_granting(error)}")
         if producer is self._producer:
             self._producer, self.trouble = None, REFUSES
+            self._deliveries.pause()
             self._is_lost.set()
 
     async def _keep(self) -> None:
@@ -267,6 +272,7 @@ class Sender:
             producer = await self._connected()
             self._is_lost.clear()
             self._producer, self.trouble = producer, ""
+            self._deliveries.use(producer)
             self._say("event=kafka-reached")
             await self._probe(producer)
             self._started(_stopped(producer, RETIRED_S))
@@ -277,15 +283,15 @@ class Sender:
                 **client_options(self._settings.kafka),
                 acks="all",
                 enable_idempotence=True,
-                max_batch_size=128 * 1024,
-                max_request_size=MAX_EVENT_BYTES,
+                max_batch_size=BATCH_BYTES,
             )
             try:
                 await producer.start()
                 await self._check_topics(producer)
             except (KafkaError, OSError, ValueError) as error:
                 self.trouble = NOT_USABLE
-                self._say(f"event=waiting for=kafka reason={error}")
+                why = f"{type(error).__name__}: {error}{_granting(error)}"
+                self._say(f"event=waiting for=kafka reason={why}")
                 await _stopped(producer, STOP_S)
             except BaseException:  # the wait was cancelled
                 await _stopped(producer, STOP_S)
@@ -323,22 +329,24 @@ class Sender:
             log.info(line)
 
 
-async def _until_done(task: asyncio.Task[None], within_s: float) -> None:
-    """Wait for a task without cancelling it; as `asyncio.wait`, for less."""
-    loop = asyncio.get_running_loop()
-    waiter = loop.create_future()
+def _granting(error: BaseException) -> str:
+    """What grants what a broker denied; the client's error names the topic."""
+    is_denied = "AuthorizationFailedError" in f"{error!r}"
+    return ": run `rankstream topics acls --role serve`" if is_denied else ""
 
-    def wake(_: object = None) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
 
-    task.add_done_callback(wake)
-    timer = loop.call_later(within_s, wake)
-    try:
-        await waiter
-    finally:
-        timer.cancel()
-        task.remove_done_callback(wake)
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+async def _given(
+    deliveries: Deliveries, records: list[Record], delivery: Delivery
+) -> None:
+    for number, record in enumerate(records, 1):
+        if number % RECORDS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        deliveries.add(record, delivery)
 
 
 async def _stopped(producer: Any, within_s: float) -> None:

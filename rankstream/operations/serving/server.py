@@ -13,15 +13,12 @@ from typing import Any
 import uvicorn
 
 from rankstream.operations.serving.application import Parts, application
-from rankstream.operations.serving.connections import (
+from rankstream.operations.serving.http.connections import (
     GRACE_S,
     BoundedProtocol,
-    close_overdue,
+    BoundedServer,
 )
 from rankstream.settings import ServeSettings, SettingsError, secret
-
-SWEEP_TICKS = 5
-"""Overdue connections are closed every so many ticks of a tenth of a second."""
 
 FILES_BESIDE = 200
 """Descriptors that are needed beside those of connections."""
@@ -29,7 +26,7 @@ FILES_BESIDE = 200
 log = logging.getLogger("rankstream.serve")
 
 
-class Server(uvicorn.Server):
+class Server(BoundedServer):
     """One server; SIGTERM and Ctrl-C let what was begun be answered.
 
     Parameters
@@ -45,7 +42,7 @@ class Server(uvicorn.Server):
     ) -> None:
         self._parts = parts
         self._tell = tell
-        super().__init__(configuration(parts))
+        super().__init__(configuration(parts), parts.counts)
 
     @property
     def port(self) -> int:
@@ -59,12 +56,6 @@ class Server(uvicorn.Server):
         scheme = "https" if serve.certificate_file else "http"
         host = f"[{serve.host}]" if ":" in serve.host else serve.host
         self._tell(f"{scheme}://{host}:{self.port}")
-
-    async def on_tick(self, counter: int) -> bool:
-        """Close what is overdue, now and then."""
-        if counter % SWEEP_TICKS == 0:
-            close_overdue(self.server_state.connections, self._parts.counts)
-        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Answer what was begun, then end."""
@@ -101,10 +92,11 @@ def configuration(parts: Parts) -> uvicorn.Config:
     """
     serve = parts.serve
     allow_connections(serve.connections)
-    protocol: Any = partial(BoundedProtocol, serve, parts.counts, parts.room)
-    config = uvicorn.Config(
-        application(parts), http=protocol, lifespan="on", **options(serve)
+    door = application(parts)
+    protocol: Any = partial(
+        BoundedProtocol, serve, parts.counts, parts.room, door.begin
     )
+    config = uvicorn.Config(door, http=protocol, lifespan="on", **options(serve))
     try:
         config.load()
     except OSError as error:

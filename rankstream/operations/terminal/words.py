@@ -4,8 +4,9 @@ import datetime
 
 from rich.markup import escape
 
+from rankstream.wire.envelope import TREES
+from rankstream.wire.models.training import LossTried, RunRecord
 from rankstream.wire.routing import SEGMENT_MARK
-from rankstream.wire.training import RunRecord
 
 SEGMENT_SYMBOL = "\u241f"
 """What the mark of a segment, which cannot be seen, is printed as."""
@@ -63,19 +64,21 @@ def visible(text: str) -> str:
 
 
 def loss_line(run: RunRecord) -> str:
-    """The loss; where it was chosen from several also how far others are behind it.
+    """The loss; where it, or a kind, was chosen also how far others are behind it.
 
     With standard errors, of differences by query, where there are any.
     """
     if not run.losses:
         return run.loss
-    others = [each for each in run.losses if each.loss != run.loss]
-    (best,) = (each for each in run.losses if each.loss == run.loss)
+    # Of equal ones the first was taken.
+    best = min(run.losses, key=lambda each: each.behind)
     behind = ", ".join(
-        f"{each.loss} {_with_error(each.behind, each.behind_error)}" for each in others
+        f"{_tried(each)} {_with_error(each.behind, each.behind_error)}"
+        for each in run.losses
+        if each is not best
     )
     parts = [
-        f"{run.loss}, the best of {len(run.losses)} by unclipped estimates of DCG "
+        f"{_tried(best)}, the best of {len(run.losses)} by unclipped estimates of DCG "
         f"of held-out queries, {_with_error(best.dcg, best.error)}",
         f"behind: {behind}" if behind else "",
         f"diverged: {', '.join(_fallen(run))}" if _fallen(run) else "",
@@ -84,11 +87,21 @@ def loss_line(run: RunRecord) -> str:
     return "; ".join(filter(None, parts))
 
 
+def _tried(each: LossTried) -> str:
+    return f"{each.kind} by {each.loss}" if each.kind else each.loss
+
+
 def _fallen(run: RunRecord) -> list[str]:
-    """Losses of the settings that came to nothing."""
-    came = {each.loss for each in run.losses}
-    wanted = run.settings.get("training", {}).get("losses", [])
-    return [loss for loss in wanted if loss not in came]
+    """Those to choose from that came to nothing."""
+    losses = run.settings.get("training", {}).get("losses") or [run.loss]
+    is_by_kind = any(each.kind for each in run.losses)
+    came = {_tried(each) for each in run.losses}
+    wanted = [
+        f"{kind} by {loss}" if kind else loss
+        for kind in (("linear", TREES) if is_by_kind else ("",))
+        for loss in losses
+    ]
+    return [each for each in wanted if each not in came]
 
 
 def _with_error(value: float, error: float | None) -> str:

@@ -90,7 +90,7 @@ CHECKS = (
     Check(
         ORDINALS,
         "positions count from 1",
-        "count from 1, or say that the format counts from 0",
+        "count from 1, or say that the format counts from 0: --option ordinal_base=0",
         "clicks",
     ),
     Check(

@@ -47,15 +47,22 @@ class Examination:
         Events of each kind that ingestion accepted.
     n_made
         How many of these lists were made of impression events.
+    n_past
+        How many of these events are so old that no window can be open for them, where
+        the log goes on: sent there, each would be late or an orphan.
     """
 
     def __init__(self, settings: Settings, *, now_ms: int) -> None:
         settings = local_settings(settings)
         self.found = {check.name: Found() for check in checks.CHECKS}
-        self.n_lists = self.n_clicks = self.n_refused = self.n_made = 0
+        self.n_lists = self.n_clicks = self.n_refused = self.n_made = self.n_past = 0
         self._made: set[int] = set()
         self._now_ms = now_ms
         self._disorder_ms = settings.time.disorder_ms
+        self._past_ms = (
+            now_ms - settings.time.click_window_ms - settings.time.disorder_ms
+        )
+        self._is_past = False
         self._ingests = {kind: Ingest(kind, 0, settings) for kind in (QUERIES, CLICKS)}
         self._join = Join(settings.time, self._closed, settings.limits)
         self._early: set[int] = set()
@@ -107,6 +114,7 @@ class Examination:
         record = SourceRecord(
             event.kind, 0, document, self._now_ms, None, event.value, ()
         )
+        self._is_past = event.at_ms < self._past_ms
         self._fold(record)
         self._n_taken += 1
         if self._n_taken % MOVE_EVERY == 0:
@@ -168,6 +176,7 @@ class Examination:
         n_duplicates, n_waiting = join.counts["duplicate"], join.n_waiting
         join.take(elements)
         n_new = join.counts["consumed"] - n_before
+        self.n_past += n_new * self._is_past
         if record.topic == QUERIES:
             self.n_lists += n_new
             if record.offset in self._made:

@@ -59,6 +59,7 @@ class Report:
             "lists": self._examination.n_lists,
             "lists_of_impressions": self._examination.n_made,
             "clicks": self._examination.n_clicks,
+            "late_by_now": self._examination.n_past,
             "outcomes": self._outcomes(),
             "checks": [self._check(check) for check in CHECKS],
         }
@@ -90,6 +91,12 @@ class Report:
             )
         outcomes = ", ".join(f"{n:,} {name}" for name, n in self._outcomes().items())
         console.print(f"\nas workers would count: {outcomes}", highlight=False)
+        if n_past := self._examination.n_past:
+            console.print(
+                f"\n{n_past:,} of these are too old by now for a namespace where other "
+                "events go on: sent there, they will be late or orphans",
+                highlight=False,
+            )
 
     def _show_examples(self, console: Console, check: Check) -> None:
         found = self._examination.found[check.name]

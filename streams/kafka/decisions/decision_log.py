@@ -5,7 +5,6 @@ from typing import NamedTuple
 from rankstream.wire.decision_shards import DecisionError
 from rankstream.wire.decisions import Manifest, decode_key, decode_manifest
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS
-from streams.kafka.clients import Cluster
 from streams.kafka.deployment.fenced_log import FencedLog, WriterFenced
 from streams.kafka.state.whole_topics import Check
 from streams.training.model_records import ModelRecords
@@ -60,25 +59,10 @@ class Read(NamedTuple):
 
 
 class DecisionLog(FencedLog):
-    """The one writer of a rule, as long as nobody fences it.
+    """The one writer of a rule, as long as nobody fences it."""
 
-    Parameters
-    ----------
-    name
-        Of the rule.
-    timeout_ms
-        After so long the broker aborts what its producer left.
-    """
-
-    def __init__(self, cluster: Cluster, name: str, timeout_ms: int) -> None:
-        self._name = name
-        super().__init__(
-            cluster,
-            f"rankstream-decide-{name}",
-            (DECISIONS, SNAPSHOTS),
-            timeout_ms,
-            self._of_another,
-        )
+    role = "decide"
+    topics = (DECISIONS, SNAPSHOTS)
 
     async def read(self, models: frozenset[str], check: Check) -> Read:
         """What `decisions` and `snapshots` say, all that was begun before decided.
@@ -95,7 +79,7 @@ class DecisionLog(FencedLog):
         await self.read_topic(SNAPSHOTS, found.models.take_snapshot, check)
         return found
 
-    def _of_another(self) -> WriterFenced:
+    def _taken(self) -> WriterFenced:
         return WriterFenced(
             f"a rule of decisions must have one writer at a time; another one has "
             f"{self._name!r} now, and nothing of this one was written: `rankstream "

@@ -12,23 +12,28 @@ import msgspec
 
 from rankstream.deployment_rules import check_room
 from rankstream.settings import Settings
-from rankstream.snapshots import (
+from rankstream.wire.envelope import (
     Snapshot,
-    decode_snapshot,
     deployed,
     encode_snapshot,
     pointer_of,
 )
-from rankstream.wire.canaries import (
+from rankstream.wire.models.canaries import (
     SCHEMA,
     Canary,
     CanaryRules,
     canary_key,
     encode_canary,
 )
-from rankstream.wire.changes import CANARY, PROMOTED, WITHDRAWN, Change, change_record
-from rankstream.wire.changes import SCHEMA as CHANGED
-from rankstream.wire.deployments import deployment_record
+from rankstream.wire.models.changes import (
+    CANARY,
+    PROMOTED,
+    WITHDRAWN,
+    Change,
+    change_record,
+)
+from rankstream.wire.models.changes import SCHEMA as CHANGED
+from rankstream.wire.models.deployments import deployment_record
 from rankstream.wire.topics import SNAPSHOTS
 from streams.stage import Output
 from streams.training.model_records import ModelRecords
@@ -122,7 +127,7 @@ def ended(
     Parameters
     ----------
     what
-        `WITHDRAWN` or `UNDECIDED` of `rankstream.wire.changes`.
+        `WITHDRAWN` or `UNDECIDED` of `rankstream.wire.models.changes`.
     """
     made = _change(records, canary, what, decided, _now_ms())
     gone = Output(SNAPSHOTS, 0, canary_key(canary.model), None)
@@ -163,11 +168,6 @@ def next_epoch(records: ModelRecords, model: str) -> int:
     return max((each.epoch for each in known), default=0) + 1
 
 
-def snapshot_of(canary: Canary) -> Snapshot:
-    """The version that is going out."""
-    return decode_snapshot(canary.envelope)
-
-
 def _change(
     records: ModelRecords, canary: Canary, what: str, decided: Decided, at_ms: int
 ) -> Change:
@@ -197,16 +197,3 @@ def _record(canary: Canary) -> Output:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-__all__ = [
-    "Decided",
-    "begun",
-    "ended",
-    "is_last",
-    "next_epoch",
-    "promoted",
-    "removed",
-    "risen",
-    "snapshot_of",
-]

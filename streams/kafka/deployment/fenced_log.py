@@ -5,6 +5,7 @@ once the later fence wins, and the other one writes nothing.
 """
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 
@@ -12,6 +13,7 @@ from streams.kafka.clients import Cluster
 from streams.kafka.state.transactions import Transactions
 from streams.kafka.state.whole_topics import Check, decided_end, whole_partition
 from streams.stage import Output
+from streams.topology import writer_of
 
 
 class WriterFenced(RuntimeError):
@@ -27,28 +29,31 @@ class FencedLog:
 
     Parameters
     ----------
-    writer
-        The id of its transactions, without namespace.
-    topics
-        To whose first partitions it writes.
+    name
+        Of what it writes.
     timeout_ms
         After so long the broker aborts what its producer left.
-    taken
-        Says that another writer has it.
+
+    Attributes
+    ----------
+    role
+        Whose writers have its transactions' ids.
+    topics
+        To whose first partitions it writes.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        writer: str,
-        topics: Sequence[str],
-        timeout_ms: int,
-        taken: Callable[[], WriterFenced],
-    ) -> None:
+    role: ClassVar[str]
+    topics: ClassVar[tuple[str, ...]]
+
+    def __init__(self, cluster: Cluster, name: str, timeout_ms: int) -> None:
         self._cluster = cluster
-        self._topics = topics
-        self._taken = taken
+        self._name = name
+        writer = writer_of(self.role, name)
         self._transactions = Transactions(cluster, writer, timeout_ms)
+
+    def _taken(self) -> WriterFenced:
+        """Says that another writer has it."""
+        raise NotImplementedError
 
     async def fence(self) -> None:
         """Become the only writer; ends all that an earlier one has left."""
@@ -56,7 +61,7 @@ class FencedLog:
         try:
             # Also where a marker is missing: nobody could read on.
             await self._transactions.abort(
-                [self._cluster.place(topic, 0) for topic in self._topics]
+                [self._cluster.place(topic, 0) for topic in self.topics]
             )
         except _FENCED as error:
             raise self._taken() from error

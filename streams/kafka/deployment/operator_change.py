@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 from rankstream.configuration.models import ONLINE
 from rankstream.deployment_rules import check_room
 from rankstream.settings import Settings
-from rankstream.snapshots import (
+from rankstream.wire.envelope import (
+    CURVE,
     Pointer,
     Snapshot,
     deployed,
     encode_snapshot,
-    following_key,
     pointer_of,
 )
-from rankstream.wire.canaries import canary_key
-from rankstream.wire.changes import FOLLOWED, SCHEMA, STAY, Change, change_record
-from rankstream.wire.deployments import deployment_record
-from rankstream.wire.envelope import CURVE
+from rankstream.wire.models.canaries import canary_key
+from rankstream.wire.models.changes import FOLLOWED, SCHEMA, STAY, Change, change_record
+from rankstream.wire.models.deployments import deployment_record
+from rankstream.wire.models.snapshot_names import following_key
 from rankstream.wire.topics import SNAPSHOTS
 from streams.kafka.clients import Cluster
 from streams.kafka.deployment.canary_change import next_epoch
@@ -64,7 +64,7 @@ class Chosen(NamedTuple):
     snapshot
         None where nothing is to be served in place of what is.
     what
-        A word of `rankstream.wire.changes`.
+        A word of `rankstream.wire.models.changes`.
     evidence
         Names and figures.
     """

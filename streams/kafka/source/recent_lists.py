@@ -7,7 +7,7 @@ import msgspec
 
 from rankstream.wire.topics import QUERIES
 from streams.kafka.clients import Cluster
-from streams.kafka.state.state_log import FETCH_BYTES, POLL_MS
+from streams.kafka.whole_batches import FETCH_BYTES, POLL_MS
 
 RECORDS = 20_000
 """Of each partition, its last ones; each has one list or more."""

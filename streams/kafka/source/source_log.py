@@ -16,6 +16,7 @@ from rankstream.wire.topics import CLICKS, QUERIES
 from streams.kafka.clients import Cluster
 from streams.kafka.state.transactions import Transactions
 from streams.stage import Output
+from streams.topology import writer_of
 
 log = logging.getLogger("rankstream.adapter")
 
@@ -40,7 +41,7 @@ class SourceLog:
 
     def __init__(self, cluster: Cluster, group: str, timeout_ms: int) -> None:
         self._group = group
-        self._transactions = Transactions(cluster, "rankstream-adapt", timeout_ms)
+        self._transactions = Transactions(cluster, writer_of("adapt"), timeout_ms)
 
     async def fence(self) -> None:
         """Become the only writer; ends all that an earlier one has left."""

@@ -10,6 +10,7 @@ generation, which the broker compares where positions are committed.
 import asyncio
 import contextlib
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -17,12 +18,12 @@ from aiokafka import TopicPartition
 
 from streams.kafka.broker_away import BrokerAway
 from streams.kafka.clients import Cluster
-from streams.kafka.group_positions import PositionsHang
-from streams.kafka.membership import Membership
+from streams.kafka.group.group_positions import PositionsHang
+from streams.kafka.group.membership import Membership
 from streams.kafka.state.open_records import have_stuck
 from streams.kafka.state.transactions import Transactions
 from streams.stage import Output
-from streams.topology import StageKind, group_of
+from streams.topology import StageKind, group_of, writer_of
 
 TOGETHER_S = 0.02
 """Partitions that are opened within so long are asked for at once."""
@@ -33,11 +34,6 @@ AWAY_S = 1.0
 T = TypeVar("T")
 
 log = logging.getLogger("rankstream.commit")
-
-
-def writer_of(kind: StageKind, partition: int) -> str:
-    """The id of a partition's transactions, without namespace."""
-    return f"rankstream-{kind.name}-{kind.source}-{partition}"
 
 
 class Part(NamedTuple):
@@ -83,7 +79,8 @@ class JointLog:
         self._parts: list[tuple[Part, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._turn, self._ending = asyncio.Lock(), asyncio.Lock()
-        self._aborting = asyncio.Lock()
+        # Two lives of an id at once would shut each other out.
+        self._lives: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._failure: Exception | None = None
         self._is_clean = False
         self._n_gathering = 0
@@ -104,14 +101,15 @@ class JointLog:
             Who gives it back: a partition may be opened again before an earlier
             attempt was given up.
         """
-        own = await self._fenced(name, timeout_ms)
-        self._owned[name] = _Owned(by, timeout_ms)
-        idle: Transactions | None = own
-        if self._writer is None or self._writes_as == name:
-            idle, self._writer, self._writes_as = self._writer, own, name
-            self._is_clean = False
-        if idle is not None:
-            await idle.close()
+        self._owned.pop(name, None)
+        await self._let_go(name)
+        async with self._lives[name]:
+            own = await self._fenced(name, timeout_ms)
+            self._owned[name] = _Owned(by, timeout_ms)
+            if self._writer is None:
+                self._write_with(own, name)
+                return
+        await own.close()
 
     def owns(self, name: str, by: object) -> bool:
         """Whether an id is this process's, taken by this one."""
@@ -122,13 +120,23 @@ class JointLog:
         if not self.owns(name, by):
             return
         del self._owned[name]
+        await self._let_go(name)
+
+    async def _let_go(self, name: str) -> None:
+        """Write with an id no more, once what is being written with it is."""
         if name == self._writes_as:
-            async with self._turn:
-                if name in self._owned:  # taken again meanwhile
-                    return
-                writer, self._writer, self._writes_as = self._writer, None, ""
-                if writer is not None:
-                    await writer.close()
+            await asyncio.shield(asyncio.ensure_future(self._close(name)))
+
+    async def _close(self, name: str) -> None:
+        async with self._turn:
+            if name != self._writes_as or name in self._owned:
+                return  # it was taken again meanwhile
+            writer, self._writer, self._writes_as = self._writer, None, ""
+            if writer is not None:
+                await writer.close()
+
+    def _write_with(self, own: Transactions, name: str) -> None:
+        self._writer, self._writes_as, self._is_clean = own, name, False
 
     @contextlib.contextmanager
     def gathering(self) -> Iterator[None]:
@@ -213,15 +221,15 @@ class JointLog:
         timeout_ms: int,
         work: Callable[[Transactions], Awaitable[None]],
     ) -> None:
-        async with self._aborting:  # of who stopped waiting, too
-            if name == self._writes_as:
-                await self._with_writer(work)
+        async with self._lives[name]:
+            if name != self._writes_as:
+                own = await self._fenced(name, timeout_ms)
+                try:
+                    await work(own)
+                finally:
+                    await own.close()
                 return
-            own = await self._fenced(name, timeout_ms)
-            try:
-                await work(own)
-            finally:
-                await own.close()
+        await self._with_writer(work)
 
     async def _fenced(self, name: str, timeout_ms: int) -> Transactions:
         own = Transactions(self._cluster, name)
@@ -238,7 +246,10 @@ class JointLog:
             places = await self._with_writer(
                 lambda own, kind=kind: own.partitions_of([kind.source])  # type: ignore[misc]
             )
-            found += [writer_of(kind, place.partition) for place in places]
+            found += [
+                writer_of(kind.name, kind.source, str(place.partition))
+                for place in places
+            ]
         return found
 
     async def _abort(self, own: Transactions) -> None:
@@ -330,8 +341,8 @@ class JointLog:
         async with self._turn:
             if self._failure is not None:
                 raise self._failure
+            own = await self._own_writer()
             try:
-                own = await self._own_writer()
                 if not self._is_clean:
                     await self._clean(own)
                 return await work(own)
@@ -358,12 +369,19 @@ class JointLog:
             if not name:
                 raise ValueError("an id must be taken before anything is written")
             owned = self._owned[name]
-            own = await self._fenced(name, owned.timeout_ms)
-            if not self._writes_as and self._owned.get(name) is owned:
-                self._writer, self._writes_as = own, name
-            else:  # given away meanwhile, or another one writes
-                await own.close()
+            async with self._lives[name]:
+                if self._has_gone(name, owned):
+                    continue
+                own = await self._fenced(name, owned.timeout_ms)
+                if not self._has_gone(name, owned):
+                    self._write_with(own, name)
+                    return own
+            await own.close()
         return self._writer
+
+    def _has_gone(self, name: str, owned: _Owned) -> bool:
+        """Whether it was given away meanwhile, or another one writes."""
+        return self._writer is not None or self._owned.get(name) is not owned
 
 
 def _tell(future: "asyncio.Future[None]", failure: Exception | None) -> None:

@@ -66,6 +66,32 @@ class ResumePosition(msgspec.Struct, frozen=True, array_like=True):
     settings: dict[str, Any] = {}
     losses: tuple[Loss, ...] = ()
 
+    def after(self, offset: int, fingerprint: bytes, reached: int) -> "ResumePosition":
+        """The position of the next commit.
+
+        Parameters
+        ----------
+        offset, fingerprint
+            Of the last record that was folded, and of the stage behind it.
+        reached
+            Offset behind all that was read; 0 where that is not known.
+        """
+        return msgspec.structs.replace(
+            self,
+            offset=offset,
+            fingerprint=fingerprint,
+            number=self.number + 1,
+            next_offset=max(offset + 1, reached, self.next_offset),
+        )
+
+    def as_checkpoint(self) -> "ResumePosition":
+        """The same where the commit writes the state too."""
+        return msgspec.structs.replace(
+            self,
+            checkpoint_offset=self.offset,
+            checkpoint_fingerprint=self.fingerprint,
+        )
+
 
 NOWHERE = ResumePosition(SCHEMA, -1, -1, b"", b"", "", 0)
 """Of a partition that has not been opened."""

@@ -8,25 +8,18 @@ from typing import Any, NamedTuple, Protocol
 
 from aiokafka import TopicPartition
 
-from rankstream.wire.topics import MIB
 from streams.kafka.clients import Cluster, Consumer
-from streams.kafka.membership import Membership
-from streams.kafka.state.joint_log import JointLog, Part, writer_of
+from streams.kafka.group.membership import Membership
+from streams.kafka.state.joint_log import JointLog, Part
 from streams.kafka.state.open_records import BETWEEN_LOOKS_S, LOOKS_S
 from streams.kafka.state.resume_position import SourcePartition, StateRefused
-from streams.kafka.state.whole_batches import WHOLE, each_of
+from streams.kafka.whole_batches import FETCH_BYTES, POLL_MS, WHOLE, each_of
 from streams.stage import Change, Output
-from streams.topology import StageKind
-
-FETCH_BYTES = 4 * MIB
-"""Read of a partition at once; a larger record comes all the same."""
+from streams.topology import StageKind, writer_of
 
 FETCH_WAIT_MS = 20
 """A broker holds a fetch back for so long where there is nothing more to read. One of a
 topic that was read to its end would hold back the next one of the others."""
-
-POLL_MS = 50
-"""A fetch that has nothing but markers ends no wait for records: so often look."""
 
 log = logging.getLogger("rankstream.state_log")
 
@@ -85,7 +78,7 @@ class StateLog:
         self._source = cluster.place(kind.source, partition)
         self._joint = joint or JointLog(cluster, (kind,))
         self._member: Membership | None = None
-        self._name = writer_of(kind, partition)
+        self._name = writer_of(kind.name, kind.source, str(partition))
         self._timeout_ms = 0
 
     def join(self, member: Membership | None) -> None:

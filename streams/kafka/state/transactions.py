@@ -1,7 +1,8 @@
 """One writer at a time of a partition's state, a role's events or a model."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -9,7 +10,7 @@ from aiokafka.errors import InvalidTimestampError, InvalidTransactionTimeout
 
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.kafka.clients import Cluster, Producer
-from streams.kafka.membership import Membership
+from streams.kafka.group.membership import Membership
 from streams.stage import LogRefused, Output
 
 BULK = 64
@@ -33,11 +34,6 @@ class Transactions:
         self._name = name
         self._timeout_ms = timeout_ms
         self._producer: Producer | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it may write: from a fence to its end."""
-        return self._producer is not None
 
     async def fence(self, timeout_ms: int = 0) -> None:
         """Become the only writer; ends all that an earlier one has left.
@@ -99,13 +95,12 @@ class Transactions:
         for output in outputs:
             records.setdefault((output.topic, output.partition), []).append(output)
         await producer.begin_transaction()
-        sent: list[Any] = []
-        for (topic, partition), together in records.items():
-            send = _send_bulk if len(together) > BULK else _send_each
-            sent += await send(
-                producer, self._cluster.place(topic, partition), together
+        await delivered(
+            await _sent_by_turns(
+                _sends(producer, self._cluster.place(*at), together)
+                for at, together in records.items()
             )
-        await delivered(sent)
+        )
         if positions is not None:
             await producer.send_offsets_to_transaction(positions, group, member)
         await producer.commit_transaction()
@@ -180,33 +175,43 @@ async def delivered(sent: Iterable[Any]) -> None:
         ) from error
 
 
-async def _send_each(
-    producer: Producer, place: TopicPartition, records: Sequence[Output]
+async def _sent_by_turns(
+    partitions: Iterable[Iterator[Awaitable[Any]]],
 ) -> list[Any]:
-    return [
-        await producer.send(
+    """Send something of each partition, then again: a request takes a batch of each.
+
+    A batch waits until the one before it of its partition has left.
+    """
+    sent, turns = [], deque(partitions)
+    while turns:
+        sends = turns.popleft()
+        if (send := next(sends, None)) is not None:
+            sent.append(await send)
+            turns.append(sends)
+    return sent
+
+
+def _sends(
+    producer: Producer, place: TopicPartition, records: Sequence[Output]
+) -> Iterator[Awaitable[Any]]:
+    """All of a partition, in its order; nothing is made before it is its turn."""
+    if len(records) > BULK:
+        for batch in _batches(producer, records):
+            yield producer.send_batch(batch, place.topic, partition=place.partition)
+        return
+    for record in records:
+        yield producer.send(
             place.topic,
             partition=place.partition,
             key=record.key,
             value=record.value,
             headers=list(record.headers),
         )
-        for record in records
-    ]
 
 
-async def _send_bulk(
-    producer: Producer, place: TopicPartition, records: Sequence[Output]
-) -> list[Any]:
-    sent = []
+def _batches(producer: Producer, records: Iterable[Output]) -> Iterator[Any]:
+    """Records packed into batches of our own."""
     batch = producer.create_batch()
-
-    async def send() -> None:
-        batch.close()
-        sent.append(
-            await producer.send_batch(batch, place.topic, partition=place.partition)
-        )
-
     for record in records:
         content = {
             "key": record.key,
@@ -215,9 +220,10 @@ async def _send_bulk(
             "timestamp": None,
         }
         if batch.append(**content) is None:
-            await send()
+            batch.close()
+            yield batch
             batch = producer.create_batch()
             # An empty batch takes a record of any size.
             batch.append(**content)
-    await send()
-    return sent
+    batch.close()
+    yield batch

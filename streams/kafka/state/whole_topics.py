@@ -12,8 +12,7 @@ from typing import TypeVar
 from aiokafka import TopicPartition
 
 from streams.kafka.clients import Cluster, Consumer
-from streams.kafka.state.state_log import FETCH_BYTES, POLL_MS
-from streams.kafka.state.whole_batches import WHOLE, each_of
+from streams.kafka.whole_batches import FETCH_BYTES, POLL_MS, WHOLE, each_of
 
 Pair = tuple[bytes, bytes | None]
 """Key and value; without a value the key was removed."""

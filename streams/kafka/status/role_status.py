@@ -1,26 +1,29 @@
 """How far roles without stages have read, and what they wait for and count."""
 
-import logging
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from aiokafka import TopicPartition
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
-from streams.adaptation.adapted import Refusal
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.status.metrics import family_of
+from streams.kafka.status.metrics import families_of
+from streams.series import MOST, Series
 
 UNHEARD_S = 60.0
 """After so long without a record, or word that there is none, reading has ceased."""
 
-TELL_EVERY_S = 60.0
-"""Counts of the role `adapt` are logged so often."""
-
 SourceName = tuple[str, int]
 
-log = logging.getLogger("rankstream.adapter")
+END_EVERY_S, MOST_ENDS = 1.0, 600
+"""Of a partition that is behind, ends are noted so often, and at most so many."""
+
+
+class Lag(NamedTuple):
+    """How many records a partition is behind, and the offset that is read next."""
+
+    n_records: int
+    position: int
 
 
 class RoleStatus:
@@ -35,15 +38,16 @@ class RoleStatus:
     def __init__(self, role: str, sources: Sequence[SourceName]) -> None:
         self.away = ""
         self._role = role
-        self._behind = dict.fromkeys(sources, 0)
+        self._lags = Lags(sources)
         self._unread = set(sources)
         self._heard_s = dict.fromkeys(sources, time.monotonic())
         self._counts: dict[str, int] = {}
+        self._series: tuple[Series, ...] = ()
         self._wrote_s: float | None = None
 
     def take(self, source: SourceName, batch: CommittedBatch) -> None:
         """Hear of what was read."""
-        self._behind[source] = batch.n_behind
+        self._lags.take({source: Lag(batch.n_behind, batch.position)})
         if batch.at_end:
             self._unread.discard(source)
         elif batch.is_first:
@@ -51,9 +55,15 @@ class RoleStatus:
         if batch.records or batch.is_settled:
             self._heard_s[source] = time.monotonic()
 
-    def count(self, counts: Mapping[str, int], wrote_s: float | None) -> None:
+    def count(
+        self,
+        counts: Mapping[str, int],
+        wrote_s: float | None,
+        series: Iterable[Series] = (),
+    ) -> None:
         """Take what the role has counted, and when it last wrote (monotonic, s)."""
         self._counts, self._wrote_s = dict(counts), wrote_s
+        self._series = tuple(series)
 
     def troubles(self) -> Iterator[str]:
         """What keeps the role from its work."""
@@ -69,114 +79,77 @@ class RoleStatus:
 
     def collect(self) -> Iterator[Metric]:
         """Counts, and how far the role is behind, for Prometheus."""
-        role = (self._role,)
-        for name, count in self._counts.items():
-            family = family_of(name, ("role",))
-            family.add_metric(role, count)
-            yield family
-        yield _gauge(
-            "caught_up", "every source was read to its end", ("role",),
-            [(role, not self._unread)],
-        )  # fmt: skip
-        yield _gauge(
-            "source_lag_records", "offsets that were not read yet",
-            ("role", "topic", "partition"),
-            [((*role, topic, str(n)), at) for (topic, n), at in self._behind.items()],
-        )  # fmt: skip
-        if self._wrote_s is not None:
-            help_ = "since the last snapshot or verdict"
-            yield _age(help_, self._role, self._wrote_s)
+        told = {**self._counts, "caught_up": not self._unread} | age_of(self._wrote_s)
+        yield from families_of(
+            [
+                *(Series(name, {}, count) for name, count in told.items()),
+                *self._lags.series(),
+            ],
+            self._role,
+        )
+        yield from families_of(self._series, self._role, most=MOST)
 
 
-class AdaptStatus:
-    """Is told by the role `adapt` what happens: for its page and its log.
+class _Ends:
+    """Where the end of a partition was when: so when the next record was there."""
 
-    Attributes
-    ----------
-    trouble
-        What keeps the role from its work; "" for nothing.
-    """
+    def __init__(self) -> None:
+        self._ends: list[tuple[int, float]] = []
 
-    def __init__(self, role: str) -> None:
-        self.trouble = "it starts"
-        self._role = role
-        self._counts: dict[tuple[str, str], int] = {}
-        self._lags: dict[TopicPartition, int] = {}
-        self._told: Counter[tuple[str, str]] = Counter()
-        self._told_s = time.monotonic()
-        self._wrote_s: float | None = None
-        self._refusals: set[tuple[str, str]] = set()
-
-    def wrote(
-        self,
-        counts: Mapping[tuple[str, str], int],
-        lags: Mapping[TopicPartition, int],
-    ) -> None:
-        """Hear of a transaction, and of all counts and lags after it."""
-        self._counts, self._lags = dict(counts), dict(lags)
-        self._wrote_s = time.monotonic()
-
-    def lag(self, lags: Mapping[TopicPartition, int]) -> None:
-        """Hear how far the reading is behind; of no partition where others read."""
-        self._lags = dict(lags)
-
-    def tell_refusals(self, refusals: list[Refusal]) -> None:
-        """Log the first document of each source that was refused for a reason."""
-        for each in refusals:
-            known = each.source, each.code
-            if known not in self._refusals:
-                self._refusals.add(known)
-                log.warning(
-                    "event=not-adapted source=%s document=%s code=%s reason=%s (the "
-                    "first; see `rankstream dlq list --code not-adapted`)",
-                    each.source, each.origin, each.code, ascii(each.words),
-                )  # fmt: skip
-
-    def tell(self) -> None:
-        """Log the counts of the last minute, where there are any."""
-        if time.monotonic() - self._told_s < TELL_EVERY_S:
-            return
-        self._told_s = time.monotonic()
-        for source in sorted({source for _, source in self._counts}):
-            grown = {
-                name: count - self._told[name, own]
-                for (name, own), count in self._counts.items()
-                if own == source
-            }
-            if any(grown.values()):
-                words = " ".join(f"{name}={n}" for name, n in sorted(grown.items()))
-                log.info("event=adapted source=%s %s", source, words)
-        self._told = Counter(self._counts)
-
-    def collect(self) -> Iterator[Metric]:
-        """Counts by source, and how far each partition is behind, for Prometheus."""
-        families = {}
-        for (name, source), count in self._counts.items():
-            if name not in families:
-                families[name] = family_of(name, ("role", "source"))
-            families[name].add_metric((self._role, source), count)
-        yield from families.values()
-        yield _gauge(
-            "source_lag_records", "offsets that were not adapted yet",
-            ("role", "topic", "partition"),
-            [((self._role, *map(str, at)), lag) for at, lag in self._lags.items()],
-        )  # fmt: skip
-        if self._wrote_s is not None:
-            yield _age("since the last event", self._role, self._wrote_s)
+    def waited_since_s(self, lag: Lag, now_s: float) -> float:
+        """Since when the next record has waited, at most; now where there is none."""
+        end, ends = lag.position + lag.n_records, self._ends
+        while ends and ends[0][0] <= lag.position:
+            del ends[0]
+        if not lag.n_records:
+            ends.clear()
+            return now_s
+        if not ends or now_s - ends[-1][1] >= END_EVERY_S:
+            ends.append((end, now_s))
+        elif end > ends[-1][0]:
+            ends[-1] = end, ends[-1][1]
+        if len(ends) > MOST_ENDS:
+            # Of two neighbours the later end and the earlier time: never too little.
+            pairs = zip(ends[::2], ends[1::2], strict=False)
+            self._ends = [(later, at_s) for (_, at_s), (later, _) in pairs]
+            self._ends += ends[len(ends) // 2 * 2 :]
+        return self._ends[0][1]
 
 
-def _age(help_: str, role: str, wrote_s: float) -> Metric:
-    age_s = time.monotonic() - wrote_s
-    return _gauge("last_written_age_seconds", help_, ("role",), [((role,), age_s)])
+class Lags:
+    """How far partitions are behind, and for how long the next record waits."""
+
+    def __init__(self, places: Iterable[SourceName]) -> None:
+        now_s = time.monotonic()
+        self._behind: dict[SourceName, tuple[int, float]] = dict.fromkeys(
+            places, (0, now_s)
+        )
+        self._ends: dict[SourceName, _Ends] = {}
+
+    def take(self, lags: Mapping[Any, Lag]) -> None:
+        """Hear of some of them."""
+        now_s = time.monotonic()
+        for place, lag in lags.items():
+            ends = self._ends.setdefault(place, _Ends())
+            self._behind[place] = lag.n_records, ends.waited_since_s(lag, now_s)
+
+    def keep(self, places: Collection[Any]) -> None:
+        """Forget all others."""
+        self._behind = {at: lag for at, lag in self._behind.items() if at in places}
+        self._ends = {at: ends for at, ends in self._ends.items() if at in places}
+
+    def series(self) -> Iterator[Series]:
+        """By topic and partition."""
+        now_s = time.monotonic()
+        for (topic, number), (n_records, since_s) in list(self._behind.items()):
+            labels = {"topic": topic, "partition": str(number)}
+            yield Series("source_lag_records", labels, n_records)
+            behind_s = now_s - since_s if n_records else 0.0
+            yield Series("source_lag_seconds", labels, behind_s)
 
 
-def _gauge(
-    name: str,
-    help_: str,
-    labels: Sequence[str],
-    values: Sequence[tuple[tuple[str, ...], float]],
-) -> Metric:
-    family = GaugeMetricFamily(f"rankstream_{name}", help_, labels=labels)
-    for at, value in values:
-        family.add_metric(at, value)
-    return family
+def age_of(wrote_s: float | None) -> dict[str, float]:
+    """Seconds since something was written; nothing before."""
+    if wrote_s is None:
+        return {}
+    return {"last_written_age_seconds": time.monotonic() - wrote_s}

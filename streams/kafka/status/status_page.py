@@ -13,16 +13,20 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import make_wsgi_app
+from prometheus_client.core import Metric
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from rankstream.listening import openness
 from rankstream.settings import MetricsSettings
+from streams.kafka.status.exposition import accepted, process_registry
+from streams.kafka.status.metrics import families_of
 from streams.kafka.status.start_phases import StartPhases, began_s
+from streams.series import Series
 
 BEAT_S = 1.0
 
@@ -58,7 +62,8 @@ class Status:
     def __init__(self, role: str, worker: str = "") -> None:
         self.role = role
         self.worker = worker
-        self.registry = CollectorRegistry()
+        self.registry = process_registry()
+        self.registry.register(self)
         self.phases = StartPhases(began_s())
         self._troubles: tuple[str, ...] = ("it starts",)
         self._beat_s: float | None = None
@@ -73,6 +78,10 @@ class Status:
             self._troubles = tuple(troubles())
             self._beat_s = time.monotonic()
             await asyncio.sleep(BEAT_S)
+
+    def collect(self) -> Iterator[Metric]:
+        """Whether it does its work, for Prometheus."""
+        yield from families_of([Series("ready", {}, not self.troubles())], self.role)
 
     def faults(self) -> list[str]:
         """Why the process does not live, though it answers; none if it does."""
@@ -131,6 +140,7 @@ def _application(status: Status) -> Answer:
     def answer(environ: dict[str, Any], start: Any) -> Any:
         path, method = environ.get("PATH_INFO", ""), environ["REQUEST_METHOD"]
         if path == "/metrics":
+            environ["HTTP_ACCEPT"] = accepted(environ.get("HTTP_ACCEPT", ""))
             return metrics(environ, start)
         if path not in answers:
             return _json(start, "404 Not Found", {"paths": ["/metrics", *answers]})

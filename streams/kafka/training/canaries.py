@@ -10,6 +10,8 @@ import contextlib
 import logging
 import math
 import time
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -17,9 +19,16 @@ from aiokafka.errors import KafkaError
 
 from models.evaluation.canary_judgement import Judgement, Verdict
 from rankstream.settings import Settings
-from rankstream.wire.canaries import Canary
-from rankstream.wire.canary_reports import OUT, CanaryReport, encode_report
-from rankstream.wire.changes import CANARY, UNDECIDED, WITHDRAWN, Change, History
+from rankstream.wire.models.canaries import Canary
+from rankstream.wire.models.canary_reports import OUT, CanaryReport, encode_report
+from rankstream.wire.models.changes import (
+    CANARY,
+    PROMOTED,
+    UNDECIDED,
+    WITHDRAWN,
+    Change,
+    History,
+)
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import EVALUATIONS
 from streams.comparisons.canary_lists import tag_of
@@ -37,6 +46,7 @@ from streams.kafka.deployment.canary_change import (
 from streams.kafka.deployment.fenced_log import WriterFenced
 from streams.kafka.deployment.operator_change import write_once
 from streams.kafka.sent_record import send_record
+from streams.series import Series
 from streams.stage import Output
 from streams.training.model_records import ModelRecords
 
@@ -48,6 +58,14 @@ TELL_S = 5.0
 
 REPORT = b"/canary"
 """How keys of reports end; they begin with the model."""
+
+CHANGES = {
+    CANARY: "raised",
+    PROMOTED: "promoted",
+    WITHDRAWN: "withdrawn",
+    UNDECIDED: "undecided",
+}
+"""How the page calls what the history says."""
 
 log = logging.getLogger("rankstream.trainer")
 
@@ -81,7 +99,10 @@ class Canaries:
         self._refused: dict[str, str] = {}
         self._reports: dict[str, CanaryReport] = {}
         self._told: dict[str, tuple[float, CanaryReport]] = {}
-        self._counts = {"canaries_changed": 0, "canaries_refused": 0}
+        self._n_refused = 0
+        self._changes = Counter(
+            {(name, what): 0 for name in settings.deployed for what in CHANGES.values()}
+        )
 
     def take(self, partition: int, batch: CommittedBatch) -> None:
         """Take what was read of a partition of `preferences`.
@@ -109,7 +130,17 @@ class Canaries:
     def counters(self) -> dict[str, int]:
         """What happened so far, and how many are going out."""
         n_out = sum(each in self._settings.models for each in self._seen.canaries)
-        return {**self._counts, "canaries_out": n_out}
+        return {
+            "canaries_changed": self._changes.total(),
+            "canaries_refused": self._n_refused,
+            "canaries_out": n_out,
+        }
+
+    def series(self) -> Iterator[Series]:
+        """What became of canaries, by model."""
+        for (model, outcome), n in self._changes.items():
+            labels = {"model": model, "outcome": outcome}
+            yield Series("canary_changes", labels, n)
 
     async def run(self, done: asyncio.Event) -> None:
         """Judge what moved, again and again until the event is set.
@@ -191,7 +222,7 @@ class Canaries:
             self._seen.take_snapshot(each.key or b"", each.value)
         if made.what != CANARY:
             self._reports.pop(name, None)
-        self._counts["canaries_changed"] += 1
+        self._changes[name, CHANGES[made.what]] += 1
         log.info(
             "event=canary model=%s what=%s version=%s reason=%s",
             name, made.what.replace(" ", "-"), made.version, made.why,
@@ -223,7 +254,7 @@ class Canaries:
     def _refuse(self, name: str, why: str) -> None:
         if self._refused.get(name) != why:
             self._refused[name] = why
-            self._counts["canaries_refused"] += 1
+            self._n_refused += 1
             log.error("event=canary-refused model=%s reason=%s", name, why)
 
 

@@ -2,15 +2,16 @@
 
 import logging
 import time
+from typing import Any
 
 from rankstream.settings import Settings
-from rankstream.snapshots import Snapshot, encode_snapshot, pointer_of
-from rankstream.wire.changes import SCHEMA as CHANGED
-from rankstream.wire.changes import TRAINED, Change, change_record
-from rankstream.wire.curves import CurveRecord, encode_published, published
-from rankstream.wire.deployments import deployment_record
+from rankstream.wire.envelope import Snapshot, encode_snapshot, pointer_of
+from rankstream.wire.models.changes import SCHEMA as CHANGED
+from rankstream.wire.models.changes import TRAINED, Change, change_record
+from rankstream.wire.models.curves import CurveRecord, encode_published, published
+from rankstream.wire.models.deployments import deployment_record
+from rankstream.wire.models.training import RunRecord
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS
-from rankstream.wire.training import RunRecord
 from streams.kafka.deployment.canary_change import Decided, begun
 from streams.stage import Output
 from streams.training.inputs import TrainingRefused
@@ -50,7 +51,7 @@ def brought_out(
     if canary is not None:
         check_alone(records, run.model)
         fall = {"largest_loss": run.largest_loss, "least_ratio": run.least_ratio}
-        decided = Decided(by, run.reason, fall)
+        decided = Decided(by, run.reason, fall | _chosen(snapshot, run))
         _, outputs = begun(settings, records, snapshot, canary.rules(), decided)
         return outputs, f"goes out to {canary.shares[0]:.0%} of sessions first"
     # A curve serves no list: only what ranks takes a name in statistics.
@@ -74,11 +75,19 @@ def _served(
         "" if before is None else str(pointer_of(before)),
         by,
         run.reason,
+        {} if isinstance(run, CurveRecord) else _chosen(snapshot, run),
     )
     return [
         Output(SNAPSHOTS, 0, *change_record(name, made)),
         Output(SNAPSHOTS, 0, name.encode(), encode_snapshot(snapshot)),
     ]
+
+
+def _chosen(snapshot: Snapshot, run: RunRecord) -> dict[str, Any]:
+    """Of a kind that was chosen: which, and how far the best of each is behind."""
+    tried = sorted(run.losses, key=lambda each: -each.behind)
+    behind = {each.kind: (each.behind, each.behind_error) for each in tried}
+    return {"kind": snapshot.kind, "behind": behind} if any(behind) else {}
 
 
 def check_alone(records: ModelRecords, name: str) -> None:

@@ -13,21 +13,9 @@ from aiokafka.errors import KafkaError
 from models.kernels.compilation import telling_of_compilation
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
-from rankstream.snapshots import (
-    Pointer,
-    Snapshot,
-    SnapshotError,
-    pointer_of,
-)
 from rankstream.wire.bounds import LARGEST
-from rankstream.wire.schemas import LogRefused
-from rankstream.wire.topics import (
-    CANDIDATES,
-    SNAPSHOTS,
-    STATISTICS,
-    TRAINING,
-)
-from rankstream.wire.training import (
+from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError, pointer_of
+from rankstream.wire.models.training import (
     ASKED,
     DONE,
     LEFT_ALONE,
@@ -39,7 +27,14 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
+from rankstream.wire.schemas import LogRefused
+from rankstream.wire.topics import (
+    CANDIDATES,
+    SNAPSHOTS,
+    STATISTICS,
+    TRAINING,
+)
 from streams.kafka.clients import Cluster
 from streams.kafka.deployment.canary_change import next_epoch
 from streams.kafka.deployment.fenced_log import WriterFenced
@@ -49,14 +44,14 @@ from streams.kafka.training.background_thread import BackgroundThread, Stopped
 from streams.kafka.training.deployed import brought_out, check_alone
 from streams.stage import Output
 from streams.statistics.reader import Statistics
-from streams.training.curve_snapshot import CurveOutcome, fit_curve
+from streams.training.curves.curve_snapshot import CurveOutcome, fit_curve
+from streams.training.curves.known_curve import KnownCurve, published_curve
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
-from streams.training.known_curve import KnownCurve, published_curve
-from streams.training.logging_version import as_credited
 from streams.training.model_lists import LearnedOnline
 from streams.training.model_records import ModelRecords
 from streams.training.schedule import NOWHERE, position_after
 from streams.training.trained_snapshot import Outcome, train_model
+from streams.training.versions.logging_version import as_credited
 
 BEAT_S = 5.0
 """How often a training says how far it is."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from rankstream.settings import Settings
-from rankstream.wire.model_evaluations import ModelValues, encode_values
+from rankstream.wire.models.model_evaluations import ModelValues, encode_values
 from rankstream.wire.topics import EVALUATIONS
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import Served, values_of

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from deploy.broker import Broker
 from deploy.redis_server import Redis
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.lab.benchmarks.harness import own_python
 from rankstream.settings import Settings, load_settings
 from streams.kafka.processes.preloader import short_name
@@ -76,10 +76,16 @@ class Bed:
             raise BenchmarkFailed("a broker must run; it does not")
         return self.broker.pid
 
-    def settings(self, n_features: int, n_partitions: int = 4) -> Settings:
-        """Settings of a namespace of its own, whose topics exist then."""
+    def settings(
+        self, n_features: int, n_partitions: int = 4, *, more: str = ""
+    ) -> Settings:
+        """Settings of a namespace of its own, whose topics exist then.
+
+        `more` are further sections of the file. Without features there is no model.
+        """
         self._n_namespaces += 1
         path = self.folder / f"bench{self._n_namespaces}.toml"
+        model = f"[models.model]\nfeatures = {n_features}\n" if n_features else ""
         path.write_text(
             f'namespace = "{path.stem}"\n'
             f'[kafka]\nbootstrap = "{self.broker.bootstrap}"\n'
@@ -87,7 +93,7 @@ class Bed:
             f'[redis]\nurl = "{self.redis.url}"\n'
             # A member with a name of its own is back without a rebalance.
             f'[delivery]\ninstance_id = "bench"\n{self._often}'
-            f"[models.model]\nfeatures = {n_features}\n"
+            f"{model}{more}"
         )
         settings = load_settings(path, {})
         admin = TopicAdmin(settings, topics_of(settings.kafka))

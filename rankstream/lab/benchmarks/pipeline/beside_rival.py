@@ -15,7 +15,7 @@ from rankstream.lab.benchmarks.harness import (
     paired_figure,
     throughput_figure,
 )
-from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, say
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, Worker, say
 from rankstream.lab.benchmarks.pipeline.input_log import InputLog, InputRecord
 from rankstream.lab.benchmarks.pipeline.input_recount import (
     InputRecount,
@@ -36,7 +36,7 @@ from rankstream.lab.benchmarks.pipeline.processes import (
     IDLE,
     Processes,
     of_rival,
-    of_worker,
+    of_workers,
     shares_line,
 )
 from rankstream.lab.benchmarks.pipeline.rival.application import (
@@ -63,7 +63,7 @@ class InputRuns:
     n_partitions
         Of each input topic.
     n_threads
-        Of the rival.
+        Of the rival; ours has as many processes of ingestion.
     """
 
     def __init__(self, bed: Bed, n_partitions: int = 4, n_threads: int = 2) -> None:
@@ -72,11 +72,12 @@ class InputRuns:
         self._n_threads = n_threads
 
     def ours(self, n_events: int) -> Run:
-        """The roles `ingest` and `fold` of one worker."""
+        """The roles `ingest` and `fold` of one worker, and `ingest` of others."""
         with self._written(n_events) as (settings, recount):
-            with self._bed.worker(settings, "ingest", "fold") as worker:
-                processes = Processes(of_worker(self._bed, worker, "ingest", "fold"))
-                check = processes.sampling(worker.check)
+            with self._workers(settings) as workers:
+                running = of_workers(self._bed, workers, "ingest", "fold")
+                processes = Processes(running)
+                check = processes.sampling(lambda: _check_all(workers))
                 read = await_end(settings, "ingest", check)
                 (counted,) = await_end(settings, "fold", check).values()
                 processes.sample()
@@ -103,6 +104,17 @@ class InputRuns:
             return _measured("rival", recount, part, processes, faults)
 
     @contextlib.contextmanager
+    def _workers(self, settings: Settings) -> Iterator[list[Worker]]:
+        """The one that folds, and those that ingest beside it."""
+        start = self._bed.worker
+        with contextlib.ExitStack() as stack:
+            workers = [stack.enter_context(start(settings, "ingest", "fold"))]
+            for n in range(1, self._n_threads):
+                beside = start(settings, "ingest", instance=f"bench-{n}")
+                workers.append(stack.enter_context(beside))
+            yield workers
+
+    @contextlib.contextmanager
     def _written(self, n_events: int) -> Iterator[tuple[Settings, InputRecount]]:
         """The log in a namespace of its own, which goes with all its topics."""
         settings = self._bed.settings(N_FEATURES, self._n_partitions)
@@ -111,6 +123,11 @@ class InputRuns:
         say(f"{n_events:,} events of {recount.event_bytes:.0f} bytes written")
         yield settings, recount
         delete_topics(settings)
+
+
+def _check_all(workers: list[Worker]) -> None:
+    for worker in workers:
+        worker.check()
 
 
 def end_to_end_figures(pairs: list[tuple[Run, Run]], n_threads: int) -> list[Figure]:
@@ -124,7 +141,8 @@ def end_to_end_figures(pairs: list[tuple[Run, Run]], n_threads: int) -> list[Fig
     n_bytes = pairs[0][0].event_bytes
     name = (
         f"JSON events, one a record ({n_bytes:.0f} bytes), to counted statistics, "
-        f"roles ingest and fold, over Kafka Streams with {n_threads} threads"
+        f"fold and {n_threads} processes of ingestion, over Kafka Streams with "
+        f"{n_threads} threads"
     )
     us = [(sum(our.cpu_us.values()), sum(its.cpu_us.values())) for our, its in pairs]
     rates = throughput_figure(name, pairs, goal=3.0, floor=1.8)

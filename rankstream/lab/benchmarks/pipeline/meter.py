@@ -51,28 +51,15 @@ class Usage(NamedTuple):
         return {name: 1e6 * s / max(1, n_events) for name, s in seconds.items()}
 
 
-class Meter:
-    """Samples of a role and its broker.
+class Sampled:
+    """Samples, each with its time, that are taken while something goes on."""
 
-    Parameters
-    ----------
-    broker, role
-        Their process ids, asked for at each sample; they raise `BenchmarkFailed` where
-        there is none yet.
-    """
-
-    def __init__(self, broker: Callable[[], int], role: Callable[[], int]) -> None:
-        self._broker = broker
-        self._role = role
+    def __init__(self) -> None:
         self._at_s: list[float] = []
-        self._samples: list[Usage] = []
 
     def sample(self) -> None:
-        """Look once; nothing where a process is not there."""
-        with contextlib.suppress(BenchmarkFailed, OSError):
-            found = _usage(self._broker(), self._role())
-            self._at_s.append(time.time())
-            self._samples.append(found)
+        """Look once."""
+        raise NotImplementedError
 
     def sampling(self, check: Callable[[], object]) -> Callable[[], None]:
         """A check that looks, too."""
@@ -83,6 +70,38 @@ class Meter:
 
         return both
 
+    def _check_around(self, start_s: float, end_s: float) -> None:
+        if not self._at_s or not self._at_s[0] <= start_s <= end_s <= self._at_s[-1]:
+            raise BenchmarkFailed(
+                "samples must lie before and after what is measured, "
+                f"{start_s:.3f} to {end_s:.3f}; they are from "
+                f"{self._at_s[:1]} to {self._at_s[-1:]}"
+            )
+
+
+class Meter(Sampled):
+    """Samples of a role and its broker.
+
+    Parameters
+    ----------
+    broker, role
+        Their process ids, asked for at each sample; they raise `BenchmarkFailed` where
+        there is none yet.
+    """
+
+    def __init__(self, broker: Callable[[], int], role: Callable[[], int]) -> None:
+        super().__init__()
+        self._broker = broker
+        self._role = role
+        self._samples: list[Usage] = []
+
+    def sample(self) -> None:
+        """Look once; nothing where a process is not there."""
+        with contextlib.suppress(BenchmarkFailed, OSError):
+            found = _usage(self._broker(), self._role())
+            self._at_s.append(time.time())
+            self._samples.append(found)
+
     def between(self, start_s: float, end_s: float) -> Usage:
         """What was used from one moment to another, seconds since 1970.
 
@@ -91,12 +110,7 @@ class Meter:
         BenchmarkFailed
             Where no sample was taken before the start, or none after the end.
         """
-        if not self._at_s or not self._at_s[0] <= start_s <= end_s <= self._at_s[-1]:
-            raise BenchmarkFailed(
-                "samples must lie before and after what is measured, "
-                f"{start_s:.3f} to {end_s:.3f}; they are from "
-                f"{self._at_s[:1]} to {self._at_s[-1:]}"
-            )
+        self._check_around(start_s, end_s)
         return Usage(
             *(
                 float(np.interp(end_s, self._at_s, each))

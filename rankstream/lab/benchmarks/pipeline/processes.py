@@ -2,13 +2,15 @@
 
 import contextlib
 import os
+import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, Worker
-from rankstream.lab.benchmarks.pipeline.meter import cpu_s, idle_s
+from rankstream.lab.benchmarks.pipeline.meter import Sampled, cpu_s, idle_s
 from streams.kafka.processes.preloader import short_name
 
 BROKER = "broker"
@@ -19,7 +21,7 @@ Named = Iterable[tuple[int, str]]
 """Process ids with their names; what is of one name adds up."""
 
 
-class Processes:
+class Processes(Sampled):
     """Samples of the CPU seconds of processes.
 
     Parameters
@@ -29,9 +31,9 @@ class Processes:
     """
 
     def __init__(self, running: Callable[[], Named]) -> None:
+        super().__init__()
         self._running = running
         self._took_s: dict[tuple[str, int], float] = {}
-        self._at_s: list[float] = []
         self._samples: list[dict[str, float]] = []
 
     def sample(self) -> None:
@@ -46,15 +48,6 @@ class Processes:
         self._at_s.append(time.time())
         self._samples.append(found)
 
-    def sampling(self, check: Callable[[], object]) -> Callable[[], None]:
-        """A check that looks, too."""
-
-        def both() -> None:
-            check()
-            self.sample()
-
-        return both
-
     def between(self, start_s: float, end_s: float) -> dict[str, float]:
         """CPU seconds by name from one moment to another, seconds since 1970.
 
@@ -63,12 +56,7 @@ class Processes:
         BenchmarkFailed
             Where no sample was taken before the start, or none after the end.
         """
-        if not self._at_s or not self._at_s[0] <= start_s <= end_s <= self._at_s[-1]:
-            raise BenchmarkFailed(
-                "samples must lie before and after what is measured, "
-                f"{start_s:.3f} to {end_s:.3f}; they are from "
-                f"{self._at_s[:1]} to {self._at_s[-1:]}"
-            )
+        self._check_around(start_s, end_s)
         names = self._samples[-1]
         took = {name: [each.get(name, 0.0) for each in self._samples] for name in names}
         return {
@@ -77,14 +65,15 @@ class Processes:
         }
 
 
-def of_worker(bed: Bed, worker: Worker, *roles: str) -> Callable[[], Named]:
-    """The broker, the roles of a worker, and `watching`: what starts them."""
+def of_workers(bed: Bed, workers: Sequence[Worker], *roles: str) -> Callable[[], Named]:
+    """The broker, the roles of workers, and `watching`: what starts them."""
     known = {short_name(role): role for role in roles}
 
     def running() -> Named:
         yield bed.broker_pid(), BROKER
-        for pid, name in worker.processes():
-            yield pid, known.get(name, "watching")
+        for worker in workers:
+            for pid, name in worker.processes():
+                yield pid, known.get(name, "watching")
 
     return running
 
@@ -92,6 +81,16 @@ def of_worker(bed: Bed, worker: Worker, *roles: str) -> Callable[[], Named]:
 def of_rival(bed: Bed, pid: int) -> Callable[[], Named]:
     """The broker and the rival."""
     return lambda: [(bed.broker_pid(), BROKER), (pid, "application")]
+
+
+def resident_mb(running: Named) -> dict[str, float]:
+    """Megabytes of memory by name; what processes share is shared out (PSS)."""
+    found: dict[str, float] = {}
+    for pid, name in running:
+        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        (kib,) = re.findall(r"^Pss: +(\d+) kB$", told, re.MULTILINE)
+        found[name] = found.get(name, 0.0) + int(kib) * 1_024 / 1e6
+    return found
 
 
 def shares_line(used: dict[str, float], lasted_s: float) -> str:

@@ -15,7 +15,6 @@ from aiokafka import AIOKafkaProducer
 from rankstream.lab.benchmarks.harness import Figure, in_turns, paired_figure
 from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, say
 from rankstream.lab.benchmarks.pipeline.beside_rival import (
-    N_FEATURES,
     await_read,
     end_input,
     topics_in,
@@ -36,7 +35,8 @@ from rankstream.lab.benchmarks.pipeline.processes import (
     Named,
     Processes,
     of_rival,
-    of_worker,
+    of_workers,
+    resident_mb,
 )
 from rankstream.lab.benchmarks.pipeline.rival.application import (
     rival_tally,
@@ -51,8 +51,14 @@ PATIENCE_S = 60.0
 WARM_PER_SECOND = 2_000
 """Events, while a run settles."""
 
+NO_MODEL = 0
+"""Features: statistics are all that comes of events, as of the rival's."""
+
 TRICKLE_BOUNDS, IDLE_BOUNDS = (0.3, 0.6), (0.7, 1.2)
 """Goal and floor of the ratio."""
+
+WIDE, WIDE_BOUNDS = 64, (30.0, 60.0)
+"""Of so many partitions and more, goal and floor of ours, in percent of a core."""
 
 QUIET_S = 5.0
 """From then until it is measured: nothing of it is left to do."""
@@ -85,9 +91,16 @@ class Pace(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Percent of a core by process, what was written by topic, and what is wrong."""
+    """What it took, what was written by topic, and what is wrong.
+
+    Parameters
+    ----------
+    percent, memory_mb
+        Of a core, and megabytes at its end, by process.
+    """
 
     percent: Mapping[str, float]
+    memory_mb: Mapping[str, float]
     written: Mapping[str, Written]
     faults: list[str]
 
@@ -165,16 +178,23 @@ def trickle_figure(bed: Bed, pace: Pace, n_threads: int, n_repeats: int) -> Figu
         lambda: _ours(bed, pace), lambda: _rival(bed, pace, n_threads), n_repeats
     )
     ours, theirs = pairs[-1]
+    bounds, are_ratios = TRICKLE_BOUNDS, True
+    if not pace.per_second:
+        bounds = IDLE_BOUNDS
+    elif pace.n_partitions >= WIDE:
+        bounds, are_ratios = WIDE_BOUNDS, False
     return paired_figure(
         f"CPU of all processes, {pace.told}",
         "% of a core",
         [(mine.total, other.total) for mine, other in pairs],
-        TRICKLE_BOUNDS if pace.per_second else IDLE_BOUNDS,
+        bounds,
         faults=[fault for pair in pairs for cost in pair for fault in cost.faults],
         less_is_better=True,
-        bounds_are_ratios=True,
+        bounds_are_ratios=are_ratios,
         percent=ours.percent,
         rival_percent=theirs.percent,
+        memory_mb=ours.memory_mb,
+        rival_memory_mb=theirs.memory_mb,
         topics={name: each._asdict() for name, each in ours.written.items()},
         rival_topics={name: each._asdict() for name, each in theirs.written.items()},
     )
@@ -183,7 +203,7 @@ def trickle_figure(bed: Bed, pace: Pace, n_threads: int, n_repeats: int) -> Figu
 def _ours(bed: Bed, pace: Pace) -> Cost:
     """The roles `ingest` and `fold` of one worker."""
     roles = ("ingest", "fold")
-    settings = bed.settings(N_FEATURES, pace.n_partitions)
+    settings = bed.settings(NO_MODEL, pace.n_partitions)
 
     def catch_up() -> Tally:
         for role in roles:
@@ -192,7 +212,7 @@ def _ours(bed: Bed, pace: Pace) -> Cost:
 
     with bed.worker(settings, *roles) as worker:
         await_ready([worker], roles)
-        running = of_worker(bed, worker, *roles)
+        running = of_workers(bed, [worker], *roles)
         found = _cost(bed, settings, pace, running, catch_up, "ours")
     delete_topics(settings)
     return found
@@ -200,7 +220,7 @@ def _ours(bed: Bed, pace: Pace) -> Cost:
 
 def _rival(bed: Bed, pace: Pace, n_threads: int) -> Cost:
     """The application of Kafka Streams."""
-    settings = bed.settings(N_FEATURES, pace.n_partitions)
+    settings = bed.settings(NO_MODEL, pace.n_partitions)
 
     def catch_up() -> Tally:
         await_read(settings, rival, rival.check)
@@ -245,6 +265,7 @@ def _cost(
             written = traffic.sample()
         ended_s = time.time()
         processes.sample()
+        memory_mb = resident_mb(running())
     finally:
         feed.is_over.set()
         feed.join()
@@ -255,6 +276,7 @@ def _cost(
     own = f"{settings.namespace}."
     cost = Cost(
         percent,
+        memory_mb,
         {
             topic.removeprefix(own): each
             for topic, each in sorted(written.items())
@@ -263,7 +285,10 @@ def _cost(
         },
         faults,
     )
-    told = ", ".join(f"{name} {share:.1f}" for name, share in percent.items())
+    told = ", ".join(
+        f"{name} {share:.1f} ({memory_mb[name]:.0f} MB)"
+        for name, share in percent.items()
+    )
     say(
         f"{whose}, {pace.told}: "
         f"{cost.total:.1f} % of a core: {told}; {faults or 'recount agrees'}"

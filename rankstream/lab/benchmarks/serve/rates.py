@@ -3,8 +3,9 @@
 Both are the same server with the same options, and take the same bodies from the same
 clients, in turns. Ours ranks, checks, and answers once a broker on the same machine has
 the event; what the broker has is counted afterwards. Rates share the cores with clients
-and broker, so the CPU of a request is told beside them. Then a few good clients ask
-ours alone, and beside others who attack it.
+and broker, so the CPU of a request is told beside them. Beside the rival that only
+decodes stands one which also answers once the broker has the body. Then a few good
+clients ask ours alone, and beside others who attack it.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ from rankstream.lab.benchmarks.pipeline.meter import cpu_s
 from rankstream.lab.benchmarks.serve.clients import Load, begun, load, posted
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash, store_of
-from rankstream.wire.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, QUERIES, full_name
 
 N_DOCUMENTS, N_FEATURES = 100, 136
 N_BODIES = 64
@@ -62,8 +63,8 @@ class Work(NamedTuple):
     requests: list[bytes]
     n_events: int
     topic: str
-    goal: float
-    floor: float
+    goal: float | None
+    floor: float | None
 
 
 class Turn(NamedTuple):
@@ -88,23 +89,35 @@ def measure(*, quick: bool = False) -> list[Figure]:
     with running_bed() as bed:
         settings = bed.settings(N_FEATURES)
         _publish(settings)
-        one, other = free_port(), free_port()
+        others = bed.settings(N_FEATURES)
+        kept = full_name(others.namespace, CLICKS)
+        one, other, third = free_port(), free_port(), free_port()
         served = ("serve", "--config", bed.configuration(settings), "--port", one)
         with (
             _server("/readyz", one, "rankstream", *served) as ours,
             _server("/v1/events", other, RIVAL, other) as bare,
+            _server(
+                "/v1/events", third, RIVAL, third, bed.broker.bootstrap, kept
+            ) as keeping,
         ):
             path = bed.folder / "requests"
-            for work in works():
+            many = works()[2]
+            beside = f"{many.name}, beside one that sends too"
+            kept_too = many._replace(name=beside, goal=None, floor=None)
+            for work, rival in *((each, bare) for each in works()), (kept_too, keeping):
                 path.write_text("\n".join(each.hex() for each in work.requests))
                 before = _n_events(settings, work.topic)
+                theirs = _n_events(others, CLICKS)
                 pairs = in_turns(
                     lambda: _turn(ours, path, s),
-                    lambda: _turn(bare, path, s),
+                    lambda rival=rival: _turn(rival, path, s),  # type: ignore[misc]
                     n_repeats,
                 )
                 found = _n_events(settings, work.topic) - before
-                figures += figures_of(work, pairs, found)
+                sent = _n_events(others, CLICKS) - theirs
+                figures += figures_of(
+                    work, pairs, found, sent if rival is keeping else None
+                )
             for work in works()[:2]:
                 path.write_text("\n".join(each.hex() for each in work.requests))
                 figures += beside_figures(work.name, ours, path, s, n_repeats)
@@ -147,19 +160,26 @@ def works() -> list[Work]:
     return [
         Work(described, rankings, 1, QUERIES, 0.5, 0.25),
         Work("events, one click a request", ones, 1, CLICKS, 0.3, 0.15),
-        Work(f"events, {TOGETHER} clicks a request", many, TOGETHER, CLICKS, 0.3, 0.1),
+        Work(f"events, {TOGETHER} clicks a request", many, TOGETHER, CLICKS, 0.6, 0.45),
     ]
 
 
 def figures_of(
-    work: Work, pairs: list[tuple[Turn, Turn]], n_found: int
+    work: Work, pairs: list[tuple[Turn, Turn]], n_found: int, n_theirs: int | None
 ) -> list[Figure]:
-    """Of each work four; void where the broker has not what was answered."""
-    answered = sum(ours.load.n_answered for ours, _ in pairs) * work.n_events
+    """Of each work four; void where the broker has not what was answered.
+
+    Parameters
+    ----------
+    n_found, n_theirs
+        Events that the broker has of ours and of the rival, None if it sends none.
+    """
     refused = sum(turn.load.n_refused for pair in pairs for turn in pair)
     faults = []
-    if n_found != answered:
-        faults.append(f"{answered:,} events were answered, the broker has {n_found:,}")
+    for side, n_events in ((0, n_found), (1, n_theirs)):
+        answered = sum(pair[side].load.n_answered for pair in pairs) * work.n_events
+        if n_events not in (None, answered):
+            faults.append(f"{answered:,} events were answered, and {n_events:,} kept")
     if refused:
         faults.append(f"{refused:,} requests were refused")
 

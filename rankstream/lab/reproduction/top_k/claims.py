@@ -125,18 +125,18 @@ def claims_over_losses(
         gap = claimed_gap(values, np.full_like(values, LEVEL))
         text = f"share of runs within 2 errors of the best, over {LEVEL:g}"
         text = f"{text}, after {count:,} clicks"
-        claims.append(Claim(text, gap, _told(gap, holds=gap.value >= -2.0 * gap.error)))
+        claims.append(Claim(text, gap, told(gap, holds=gap.value >= -2.0 * gap.error)))
     after = f"after {counts[-1]:,} clicks"
     gap = claimed_gap(lost[-1], np.zeros_like(lost[-1]))
     text = f"the selected loss lacks no DCG@5 {after}"
-    claims.append(Claim(text, gap, _told(gap, holds=gap.value <= NEAR_DCG)))
+    claims.append(Claim(text, gap, told(gap, holds=gap.value <= NEAR_DCG)))
     gap = claimed_gap(gained, np.zeros_like(gained))
     text = f"the selected loss above one drawn at random, DCG@5 {after}"
-    claims.append(Claim(text, gap, _told(gap, holds=gap.value - 2.0 * gap.error > 0.0)))
+    claims.append(Claim(text, gap, told(gap, holds=gap.value - 2.0 * gap.error > 0.0)))
     return claims
 
 
-def _told(gap: Difference, *, holds: bool) -> bool | None:
+def told(gap: Difference, *, holds: bool) -> bool | None:
     """Nothing is where there is no error."""
     return None if math.isnan(gap.error) else holds
 
@@ -168,4 +168,4 @@ class _Said:
 
     def _add(self, text: str, gap: Difference, *, holds: bool) -> None:
         text = f"{self._metric.upper()}: {text}"
-        self.claims.append(Claim(text, gap, _told(gap, holds=holds)))
+        self.claims.append(Claim(text, gap, told(gap, holds=holds)))

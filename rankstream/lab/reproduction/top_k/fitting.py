@@ -38,7 +38,12 @@ class Fitted(NamedTuple):
 
 
 def fitted(
-    loss: str, training: QueryChunk, held_out: QueryChunk, *, seed: int
+    loss: str,
+    training: QueryChunk,
+    held_out: QueryChunk,
+    *,
+    seed: int,
+    cutoff: int = METRIC_CUTOFF,
 ) -> Fitted:
     """Train from zero, until held-out queries say that there is no more to gain.
 
@@ -52,10 +57,12 @@ def fitted(
         Values of both by the same estimator.
     seed
         Of the order of queries.
+    cutoff
+        Ranks that DCG counts.
     """
     n_features = training.features.shape[1]
     plan = TrainingPlan(
-        METRIC_CUTOFF,
+        cutoff,
         EPOCHS,
         learning_rate=RATE,
         patience=PATIENCE,
@@ -68,7 +75,7 @@ def fitted(
         [training],
         [held_out],
         plan,
-        worths=worths_for(loss, held_out),
+        worths=worths_for(loss, held_out, cutoff),
     )
     return Fitted(trained.weights, len(trained.epochs) - 1)
 
@@ -126,8 +133,8 @@ def worth_of_queries(weights: Floats, chunk: QueryChunk, worths: Floats) -> Floa
     )
 
 
-def worths_for(loss: str, chunk: QueryChunk) -> Floats:
+def worths_for(loss: str, chunk: QueryChunk, cutoff: int = METRIC_CUTOFF) -> Floats:
     """What a rank is worth for each unit of value, [n_ranks], by what a loss is for."""
     if loss in ARP_LOSSES:
         return worths_of("arp", int(np.diff(chunk.offsets).max()))
-    return worths_of("dcg", METRIC_CUTOFF)
+    return worths_of("dcg", cutoff)

@@ -103,11 +103,11 @@ def learned(setup: Setup, job: Job[Cell]) -> Result:
             judged = labelled_chunk(fold.validation)
         else:
             chunks, judged = logged_chunks(setup, job, found.weights)
-        found = tuned(job.cell.loss, chunks, judged, seed=_order_seed(setup, job))
+        found = tuned(job.cell.loss, chunks, judged, seed=order_seed(setup, job))
     return {
         "epochs": found.epochs,
         "setting": found.setting,
-        **worth(found.weights, fold.test, rng=_rng(setup, job, "ties")),
+        **worth(found.weights, fold.test, rng=rng_of(setup, job, "ties")),
     }
 
 
@@ -124,12 +124,12 @@ def selected(setup: Setup, job: Job[Cell]) -> Result:
     found: dict[str, dict[str, Any]] = {}
     estimated: dict[str, Floats] = {}
     for loss in CANDIDATES:
-        each = tuned(loss, trainings, held_out, seed=_order_seed(setup, job))
+        each = tuned(loss, trainings, held_out, seed=order_seed(setup, job))
         estimated[loss] = dcg_of_queries(each.weights, held_out)
         found[loss] = {
             "epochs": each.epochs,
             "setting": each.setting,
-            **worth(each.weights, fold.test, rng=_rng(setup, job, "ties")),
+            **worth(each.weights, fold.test, rng=rng_of(setup, job, "ties")),
             "true": float(dcg_of_queries(each.weights, truth).mean()),
         }
     chosen = select(estimated, held_out.weights)
@@ -147,8 +147,9 @@ def selected(setup: Setup, job: Job[Cell]) -> Result:
     }
 
 
-def _order_seed(setup: Setup, job: Job[Cell]) -> int:
-    return int(_rng(setup, job, "order").integers(2**31))
+def order_seed(setup: Setup, job: Job[Cell]) -> int:
+    """Of the order of queries, the same for all cells of a fold and run."""
+    return int(rng_of(setup, job, "order").integers(2**31))
 
 
 @lru_cache(maxsize=50)
@@ -189,23 +190,11 @@ def logged_chunks(
     And validation queries, of which nothing is clipped. `production` [n_features] are
     the weights of what logged.
     """
-    fold, cell = fold_of(setup, job.fold), job.cell
+    cell = job.cell
+    fold = fold_of(setup, job.fold)
     is_clipped = cell.estimator == "policy-aware"
     least = LEAST if is_clipped else {"": 0.0}
-
-    def logged(world: World, share: float, name: str) -> tuple[Shown, ClickSums]:
-        ranks = ranks_of(world.features @ production, world.offsets)
-        shown = shown_by(ranks, world.offsets, cell.logging)
-        return shown, drawn_clicks(
-            shown,
-            click_chances(world.labels > 0),
-            world.offsets,
-            share * cell.logging.n_clicks,
-            rng=_rng(setup, job, f"{name}/{logging_seed(cell.logging)}"),
-        )
-
-    trained_on = logged(fold.train, 1.0, "train")
-    judged_by = logged(fold.validation, VALIDATION_SHARE, VALIDATION)
+    trained_on, judged_by = logged_clicks(setup, job, production)
     training = {
         name: estimated_chunk(cell.estimator, fold.train, *trained_on, least=floor)
         for name, floor in least.items()
@@ -213,7 +202,33 @@ def logged_chunks(
     return training, estimated_chunk(cell.estimator, fold.validation, *judged_by)
 
 
-def _rng(setup: Setup, job: Job[Cell], what: str) -> np.random.Generator:
+def logged_clicks(
+    setup: Setup, job: Job[Cell], production: Floats
+) -> tuple[tuple[Shown, ClickSums], tuple[Shown, ClickSums]]:
+    """Clicks on training queries, and on validation queries.
+
+    `production` [n_features] are the weights of what logged.
+    """
+    fold, logging = fold_of(setup, job.fold), job.cell.logging
+
+    def logged(world: World, share: float, name: str) -> tuple[Shown, ClickSums]:
+        ranks = ranks_of(world.features @ production, world.offsets)
+        shown = shown_by(ranks, world.offsets, logging)
+        return shown, drawn_clicks(
+            shown,
+            click_chances(world.labels > 0),
+            world.offsets,
+            share * logging.n_clicks,
+            rng=rng_of(setup, job, f"{name}/{logging_seed(logging)}"),
+        )
+
+    return (
+        logged(fold.train, 1.0, "train"),
+        logged(fold.validation, VALIDATION_SHARE, VALIDATION),
+    )
+
+
+def rng_of(setup: Setup, job: Job[Cell], what: str) -> np.random.Generator:
     """Draws of one thing, the same for all cells of a fold and run."""
     letters = list(what.encode())
     return np.random.default_rng([setup.seed, job.fold, job.run, *letters])

@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from models.estimators.choice import OF_KNOWN, Choice, asked_for, choice_of_sums
-from rankstream.operations.answers.trainings import ModelStanding
-from rankstream.operations.answers.verification import Verification
+from rankstream.operations.answers.models.trainings import ModelStanding
+from rankstream.operations.answers.models.verification import Verification
 from rankstream.operations.commands import write_json
+from rankstream.operations.plots.picture import Estimate
+from rankstream.operations.terminal.bars import bars_of
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import (
     counted,
@@ -20,9 +22,9 @@ from rankstream.operations.terminal.words import (
     plain,
     visible,
 )
-from rankstream.wire.curves import CurveOfRank, CurveRecord, published
 from rankstream.wire.envelope import Pointer
-from rankstream.wire.training import LEFT_ALONE, CurveUsed, RunRecord
+from rankstream.wire.models.curves import CurveOfRank, CurveRecord, published
+from rankstream.wire.models.training import LEFT_ALONE, CurveUsed, RunRecord
 
 SPARE = ("why", "parent")
 """Columns that may go where there is no room."""
@@ -104,8 +106,12 @@ def print_curve(record: CurveRecord) -> None:
     ranks = Table(title=f"by rank, with intervals of {confidence:.0%}, each by itself")
     for name in ("rank", "alpha", "beta", "not known, or without interval"):
         ranks.add_column(name, justify="left" if "not" in name else "right")
-    for rank in published(record).ranks:
-        ranks.add_row(str(rank.rank), *_with_intervals(rank), plain(rank.why))
+    known = published(record).ranks
+    numbers = [Estimate.of(rank.alpha, rank.alpha_interval) for rank in known]
+    axis, bars = bars_of(numbers, is_from_zero=True)
+    ranks.add_column(axis)
+    for rank, bar in zip(known, bars, strict=True):
+        ranks.add_row(str(rank.rank), *_with_intervals(rank), plain(rank.why), bar)
     print_fitted(console, ranks)
 
 

@@ -1,21 +1,12 @@
 """Options of commands that correct clicks: the curve of bias, and the estimator."""
 
 import argparse
-import json
-import re
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
+from rankstream.configuration.training import ESTIMATORS
 
-from models.estimators.bias_curve import BiasCurve, position_curve
-from models.estimators.registry import ESTIMATORS
-from rankstream.operations.answers.curve import OPTION
-
-FORMS = (
-    "numbers by rank such as 1,0.6,0.4, or a JSON file with such a list, or with "
-    '{"alpha": [...], "beta": [...]} and "is_ratio_only": true where it is so'
-)
+if TYPE_CHECKING:
+    from models.estimators.bias_curve import BiasCurve
 
 
 def add_curve(parser: argparse.ArgumentParser, *, what: str, default: str) -> None:
@@ -38,7 +29,7 @@ def add_curve(parser: argparse.ArgumentParser, *, what: str, default: str) -> No
         f"{default}, else estimated from clicks of the validation groups",
     )
     curve.add_argument(
-        OPTION,
+        "--curve",
         metavar="NAME",
         help="a curve of bias, of which the newest version is taken (default: the "
         "only one of the settings, where it has a version)",
@@ -81,51 +72,11 @@ def whole_number(told: str) -> int:
     return int(told)
 
 
-def _curve(told: str) -> BiasCurve:
+def _curve(told: str) -> "BiasCurve":
+    # Only who is told a curve needs arrays.
+    from rankstream.operations.commands.options.told_curve import curve_told  # noqa: PLC0415
+
     try:
         return curve_told(told)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def curve_told(told: str) -> BiasCurve:
-    """The curve of `--examination`.
-
-    Raises
-    ------
-    ValueError
-        Where it is neither numbers nor a file of them, or no such curve can be.
-    """
-    if re.fullmatch(r"[-+.\deE,\s]+", told) and not Path(told).exists():
-        try:
-            return position_curve([float(number) for number in told.split(",")])
-        except ValueError as error:
-            raise ValueError(f"{error}; a curve is {FORMS}") from error
-    try:
-        found = json.loads(Path(told).read_bytes())
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"must be {FORMS}; got {told!r}, which cannot be read: {error}"
-        ) from error
-    return _curve_of_json(found, told)
-
-
-def _curve_of_json(found: Any, told: str) -> BiasCurve:
-    if isinstance(found, list):
-        found = {"alpha": found}
-    known = {"alpha", "beta", "is_ratio_only"}
-    if not isinstance(found, dict) or "alpha" not in found or found.keys() - known:
-        raise ValueError(f"must be {FORMS}; {told!r} holds something else")
-    try:
-        alpha = np.array(found["alpha"], np.float64)
-        beta = np.array(found.get("beta", np.zeros(alpha.shape)), np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"alpha and beta of {told!r} must be numbers; {error}"
-        ) from None
-    is_ratio_only = found.get("is_ratio_only", False)
-    if not isinstance(is_ratio_only, bool):
-        raise ValueError(
-            f'"is_ratio_only" of {told!r} must be true or false; got {is_ratio_only!r}'
-        )
-    return BiasCurve(alpha, beta, is_ratio_only=is_ratio_only)

@@ -167,18 +167,6 @@ def options_asked(arguments: argparse.Namespace) -> AdapterOptions:
     return options_of(dict(fields_asked(arguments.format_options)))
 
 
-def parts_of(told: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What is said of a log by "", and of its parts, `queries.` and `clicks.`."""
-    found: dict[str, dict[str, Any]] = {"": {}, QUERY_FILES: {}, CLICK_FILES: {}}
-    for name, value in told:
-        part, mark, inner = name.partition(".")
-        if mark and part in found:
-            found[part][inner] = value
-        else:
-            found[""][name] = value
-    return found
-
-
 def fields_asked(words: Iterable[str]) -> Iterable[tuple[str, Any]]:
     """Each `NAME=VALUE`, its value as a settings file would have it.
 

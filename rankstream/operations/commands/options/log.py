@@ -1,36 +1,27 @@
 """Which log a command line names: its files, their features, and how to read them."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from producers.formats.feature_rows import QUERY, read_feature_rows
+from producers.formats.feature_rows import read_feature_rows
 from producers.formats.joined_features import FeatureTable
-from producers.formats.log_files import (
-    CLICK_FILES,
-    QUERY_FILES,
-    FilesOfAForm,
-    LogFiles,
+from producers.formats.log_files import LogFiles
+from rankstream.adapters.file_formats import FEATURES, FILE_FORMATS
+from rankstream.operations.commands.options.files import fields_asked
+from rankstream.operations.named_log import (
+    TABLES,
+    NamedLog,
+    is_role,
+    parts_of,
+    roles_of_part,
 )
-from producers.formats.registry import files_of
-from rankstream.adapters.file_formats import (
-    AUTO,
-    CLICKS,
-    FEATURES,
-    FILE_FORMATS,
-    LISTS,
-    ROLES,
-    roles_of,
-)
-from rankstream.adapters.registry import options_of
-from rankstream.operations.commands.options.files import fields_asked, parts_of
-from rankstream.settings import FormatSettings, TableSettings, load_settings
+from rankstream.operations.recorded_log import feature_table
+from rankstream.settings import load_settings
 from rankstream.wire.nearest_name import suggestion
-
-TABLES = {QUERY_FILES: LISTS, CLICK_FILES: CLICKS}
 
 
 def has_files(arguments: argparse.Namespace) -> bool:
@@ -49,37 +40,15 @@ def log_asked(arguments: argparse.Namespace) -> LogFiles:
         Where a file is not there.
     """
     _check_parts(arguments)
-    settings = load_settings(arguments.config)
-    base, forms = _format(arguments.form, settings.formats)
-    columns = columns_asked(arguments)
-    options = parts_of(fields_asked(arguments.format_options))
-
-    def files_of_part(name: str, paths: list[Path]) -> FilesOfAForm:
-        part = forms.get(name, TableSettings())
-        given = {**options[""], **options[name]}
-        return FilesOfAForm(
-            files_of(paths),
-            part.format or base.format,
-            _without_features({**part.columns, **columns[name]}),
-            options_of({**base.options, **part.options, **given}),
-        )
-
-    has_parts = bool(arguments.clicks)
-    lists = QUERY_FILES if has_parts else ""
-    features: dict[str, str] = {
-        **base.columns,
-        **columns[""],
-        **forms.get(lists, TableSettings()).columns,
-        **columns[lists],
-    }
-    return LogFiles(
-        files_of_part(lists, _lists_paths(arguments)),
-        files_of_part(CLICK_FILES, arguments.clicks) if has_parts else None,
-        _without_features({**base.columns, **columns[""]}),
-        arguments.session_join or base.session_join,
-        settings.time.click_window_ms,
-        features.get(FEATURES, ""),
+    named = NamedLog(
+        _lists_paths(arguments),
+        arguments.clicks,
+        arguments.form,
+        dict(_columns(arguments.columns)),
+        dict(fields_asked(arguments.format_options)),
+        arguments.session_join,
     )
+    return named.files(load_settings(arguments.config))
 
 
 def columns_asked(arguments: argparse.Namespace) -> dict[str, dict[str, str]]:
@@ -90,11 +59,7 @@ def columns_asked(arguments: argparse.Namespace) -> dict[str, dict[str, str]]:
     ValueError
         Where a role is none.
     """
-    return parts_of(_columns(arguments.columns))
-
-
-def _without_features(columns: Mapping[str, str]) -> dict[str, str]:
-    return {role: name for role, name in columns.items() if role != FEATURES}
+    return parts_of(dict(_columns(arguments.columns)))
 
 
 def identity_of_log(arguments: argparse.Namespace, log: LogFiles) -> dict[str, Any]:
@@ -150,49 +115,13 @@ def _check_parts(arguments: argparse.Namespace) -> None:
             )
 
 
-def _format(
-    asked: str, formats: Mapping[str, FormatSettings]
-) -> tuple[FormatSettings, dict[str, TableSettings]]:
-    """What is said of the log, and of its parts by their names."""
-    if "=" not in asked:
-        base = _named(asked, formats)
-        return base, {QUERY_FILES: base.queries, CLICK_FILES: base.clicks}
-    found: dict[str, TableSettings] = {}
-    for word in asked.split(","):
-        name, _, form = word.partition("=")
-        if name not in TABLES:
-            raise ValueError(
-                "--format must be a name, or queries=NAME,clicks=NAME; got "
-                f"{word!r}{suggestion(name, TABLES)}"
-            )
-        found[name] = _named(form, formats)
-    return FormatSettings(format=AUTO), found
-
-
-def _named(name: str, formats: Mapping[str, FormatSettings]) -> FormatSettings:
-    if name in formats:
-        told = formats[name]
-        form = told.format or AUTO
-        return msgspec.structs.replace(told, format=form)
-    if name not in FILE_FORMATS:
-        known = (*FILE_FORMATS, *formats)
-        raise ValueError(
-            f"--format must be one of {', '.join(known)}, or [formats.NAME] of the "
-            f"settings; got {name!r}{suggestion(name, known)}"
-        )
-    return FormatSettings(format=name)
-
-
 def _columns(told: str) -> list[tuple[str, str]]:
     """The column of each role that was named."""
     found = []
     for word in filter(None, told.split(",")):
         name, _, column = word.partition("=")
-        part, mark, role = name.rpartition(".")
-        roles = ROLES
-        if part in TABLES:
-            roles = tuple(each.name for each in roles_of(TABLES[part]))
-        if (mark and part not in TABLES) or role not in roles or not column:
+        if not is_role(name) or not column:
+            roles, role = roles_of_part(name), name.rpartition(".")[2]
             near = suggestion(role, roles) if column and role not in roles else ""
             raise ValueError(
                 f"--columns must be ROLE=COLUMN, with roles of {', '.join(roles)}; "
@@ -210,27 +139,21 @@ def features_asked(arguments: argparse.Namespace, log: LogFiles) -> FeatureTable
     FileUnreadable
         Where a table is not what it must be.
     """
-    paths: Sequence[Path] | None = getattr(arguments, "features", None)
+    paths: Sequence[Path] = getattr(arguments, "features", None) or ()
+    return feature_table(log, paths, getattr(arguments, "feature_names", ()))
+
+
+def table_asked(arguments: argparse.Namespace) -> FeatureTable:
+    """The table of `--features`, of no log.
+
+    Raises
+    ------
+    FileUnreadable
+        As `features_asked`.
+    ValueError
+        Where `--columns` names what there is not.
+    """
+    columns = dict(_columns(arguments.columns))
     names: Sequence[str] = getattr(arguments, "feature_names", ())
-    columns = {**log.columns, **log.lists.columns}
-    keys = _keys(columns, log.features)
-    if paths:
-        return FeatureTable(read_feature_rows(paths, columns=keys, names=names))
-    if not log.features:
-        return None
-    # A list without a query is one of its own.
-    lists = columns.get("impression", "impression"), "impression_id"
-    rows = read_feature_rows(
-        log.lists.files, columns=keys, names=names, queries=(*QUERY, *lists)
-    )
+    rows = read_feature_rows(arguments.features, columns=columns, names=names)
     return FeatureTable(rows)
-
-
-def _keys(columns: Mapping[str, str], features: str) -> dict[str, str]:
-    keys = {role: columns[role] for role in ("query", "item") if role in columns}
-    return {**keys, FEATURES: features} if features else keys
-
-
-def names_of(table: FeatureTable | None) -> dict[bytes, list[str]]:
-    """Names of the features by the hash of their list."""
-    return {} if table is None else {table.list_hash: table.rows.names}

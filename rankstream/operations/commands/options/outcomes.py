@@ -1,27 +1,17 @@
 """How `feed` and `replay` end: what became of what they sent, and the exit status."""
 
-import argparse
 import shlex
 from collections import Counter
 
 from producers.event_sink import SentRecords
 from producers.outcomes import Outcomes, OutcomeWatch
+from producers.patience import check_patience
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicUnreadable
+from rankstream.operations.answers.sent import BecameOf
 from rankstream.operations.commands import tell
 from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
-
-
-def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Declare the option."""
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit status 1 where an event became a dead letter, late or an orphan, or "
-        "where that cannot be told yet; waits until workers have judged all, or stand "
-        "still",
-    )
 
 
 class OutcomeReport:
@@ -31,6 +21,11 @@ class OutcomeReport:
     ----------
     is_strict
         Whether losses, and what is not known, make a bad exit status.
+
+    Attributes
+    ----------
+    became_of
+        What was told at the end; None before, and where it cannot be told.
     """
 
     def __init__(self, settings: Settings, stop: Stop, *, is_strict: bool) -> None:
@@ -39,6 +34,7 @@ class OutcomeReport:
         self._is_strict = is_strict
         self._unreadable = ""
         self._watch: OutcomeWatch | None = None
+        self.became_of: BecameOf | None = None
         try:
             self._watch = OutcomeWatch(settings, is_stopped=lambda: stop.asked)
         except TopicUnreadable as error:
@@ -61,6 +57,11 @@ class OutcomeReport:
         ----------
         newest_click_ms
             The latest time of a click among them; None where there is none.
+
+        Raises
+        ------
+        TimedOut
+            Where it is not known, and the time is up that one may wait.
         """
         outcomes = None
         if self._watch is not None:
@@ -73,8 +74,14 @@ class OutcomeReport:
         if outcomes is None:
             tell(f"what became of them cannot be told: {self._unreadable}")
             return int(self._is_strict)
+        self.became_of = BecameOf(
+            outcomes.letters, outcomes.set_aside, outcomes.n_unread,
+            outcomes.n_unjoined, outcomes.may_wait,
+        )  # fmt: skip
         for line in lines_of(outcomes, self._settings):
             tell(line)
+        if not outcomes.is_known:
+            check_patience("workers to judge all that was sent", goes_on="they go on")
         return int(self._is_strict and not outcomes.is_clean)
 
 

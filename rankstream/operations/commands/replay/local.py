@@ -7,14 +7,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from producers.formats.canonical_dump import read_header
+from producers.formats.canonical_dump import read_dump, read_header
 from producers.replay import Pace
 from producers.stop_signal import Stop
+from rankstream.operations.answers.sent import Folded
 from rankstream.operations.answers.statistics import left_label
-from rankstream.operations.commands import STOPPED, tell
-from rankstream.operations.commands.options.folded_log import fold_dump, fold_recorded
-from rankstream.operations.commands.options.recorded_log import RecordedLog
+from rankstream.operations.commands import STOPPED, tell, write_json
+from rankstream.operations.folded_log import fold_recorded, fold_records
 from rankstream.operations.local_replay import LocalReplay, write_results
+from rankstream.operations.recorded_log import RecordedLog
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS
@@ -39,12 +40,13 @@ def replay_events(
     # Nothing here is in cycles.
     gc.set_threshold(100_000, 50, 1_000)
     ends = not arguments.no_end
-    line = fold_recorded(log, local.pipeline, stop, pace=pace, ends=ends)
-    if line is None:
+    with ProgressLine("folding", total=log.n_events) as line:
+        is_whole = fold_recorded(log, local.pipeline, stop, line, pace=pace, ends=ends)
+    if not is_whole:
         return _stopped()
-    _conclude(local, line, "events", arguments.out)
+    _conclude(local, line, "events", arguments)
     if arguments.out is not None:
-        Console().print(NOT_COUNTED_AGAIN, highlight=False)
+        Console(quiet=arguments.json).print(NOT_COUNTED_AGAIN, highlight=False)
     lost, lacks = local.told_of_lost(), local.lacks()
     if lost:
         tell(lost)
@@ -54,7 +56,7 @@ def replay_events(
 
 
 def replay_dump(
-    file: Path, settings: Settings, *, stop: Stop, out: Path | None = None
+    file: Path, settings: Settings, arguments: argparse.Namespace, stop: Stop
 ) -> int:
     """Fold a dump; 130 if stopped, and nothing written.
 
@@ -64,10 +66,11 @@ def replay_dump(
     topic, n_partitions = read_header(file)
     name = "partitions" if topic == EVENTS else "learner_partitions"
     local = LocalReplay(local_settings(settings).with_kafka(**{name: n_partitions}))
-    line = fold_dump(file, topic, local.pipeline, stop)
-    if line is None:
+    with ProgressLine("folding", total=None, unit="records") as line:
+        is_whole = fold_records(read_dump(file), topic, local.pipeline, stop, line)
+    if not is_whole:
         return _stopped()
-    _conclude(local, line, "records", out)
+    _conclude(local, line, "records", arguments)
     return 0
 
 
@@ -77,20 +80,26 @@ def _stopped() -> int:
 
 
 def _conclude(
-    local: LocalReplay, line: ProgressLine, what: str, out: Path | None
+    local: LocalReplay, line: ProgressLine, what: str, arguments: argparse.Namespace
 ) -> None:
     changes = list(local.pipeline.statistics())
     statistics = Statistics((change.key, change.value) for change in changes)
     clicked = sum(clicks for _, clicks in statistics.queries().values())
-    console = Console()
+    console = Console(quiet=arguments.json)
     console.print(table_of(local, clicked))
     left = left_label(statistics)
     if left:
         console.print(left, highlight=False)
     console.print(f"{line.mean_rate():,.0f} {what} a second", highlight=False)
-    if out is not None:
-        for path, n_values in write_results(local.pipeline, changes, out):
+    files = {}
+    if arguments.out is not None:
+        for path, n_values in write_results(local.pipeline, changes, arguments.out):
+            files[str(path)] = n_values
             console.print(f"{path}: {n_values:,} values", highlight=False)
+    if arguments.json:
+        letters = {f"{x}: {code}": n for (x, code), n in sorted(local.letters.items())}
+        n_events, outcomes = local.counters()["consumed"], dict(local.outcomes())
+        write_json(Folded(n_events, outcomes, letters, clicked, files).to_dict())
 
 
 def table_of(local: LocalReplay, clicked: int) -> Table:

@@ -5,6 +5,7 @@ import itertools
 from typing import Any
 
 from producers.event_producer import EventProducer
+from producers.patience import TimedOut
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -17,9 +18,10 @@ from producers.replay import (
 )
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
-from rankstream.operations.commands import STOPPED, tell
+from rankstream.operations.answers.sent import Sent
+from rankstream.operations.commands import STOPPED, tell, write_json
 from rankstream.operations.commands.options.outcomes import OutcomeReport
-from rankstream.operations.commands.options.recorded_log import RecordedLog
+from rankstream.operations.recorded_log import RecordedLog
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
@@ -65,11 +67,29 @@ def send(
         if is_complete and not arguments.no_end:
             report.await_begun(producer.sent)
             producer.end()
+    except TimedOut as error:
+        raise TimedOut(f"{error}; {_left(producer)}") from error
     finally:
         progress.save(skip + producer.settled(), is_complete=is_complete)
         producer.close()
-    return _conclude(state, producer, unknown, rate) or report.conclude(
+    status = _conclude(state, producer, unknown, rate) or report.conclude(
         producer.sent, state.newest_click_ms
+    )
+    if arguments.json:
+        told = Sent(
+            producer.acknowledged, producer.refused, unknown, is_complete,
+            report.became_of,
+        )  # fmt: skip
+        write_json(told.to_dict())
+    return status
+
+
+def _left(producer: EventProducer) -> str:
+    """What a replay that waited long enough leaves, in words."""
+    return (
+        f"{counted(producer.acknowledged, 'event')} acknowledged, and "
+        f"{producer.unanswered():,} more that Kafka may have or not: the same command "
+        "with --resume goes on from here"
     )
 
 

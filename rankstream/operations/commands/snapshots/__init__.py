@@ -8,7 +8,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from rankstream.operations.answers.as_builtins import Answer
-from rankstream.operations.answers.snapshots import (
+from rankstream.operations.answers.models.snapshots import (
     VersionDetails,
     check_known,
     checked_versions,
@@ -17,7 +17,7 @@ from rankstream.operations.answers.snapshots import (
     versions,
 )
 from rankstream.operations.commands import nothing, settings_of, tell, write_json
-from rankstream.operations.commands.snapshots import canary, change, repair
+from rankstream.operations.commands.snapshots import canary, change, repair, trees
 from rankstream.operations.commands.snapshots.change import place_named
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
@@ -52,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots canary search             how it does; --end\n"
         "  rankstream snapshots history search            who changed it, and why\n"
         "  rankstream snapshots repair                    records nobody can serve\n"
+        "  rankstream snapshots import search --from model.txt   trees of LightGBM\n"
+        "  rankstream snapshots export search --to xgboost --out model.json\n"
         "  rankstream snapshots export-curve eyes         for LightGBM and XGBoost\n"
         "\n"
         "A model that is trained (versions = 'trained') is not followed: after a\n"
@@ -79,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     changing = change.add_actions(actions.add_parser)
     repairing = repair.add_action(actions.add_parser)
     watching = canary.add_action(actions.add_parser)
+    bringing = trees.add_actions(actions.add_parser)
     exporting = actions.add_parser(
         "export-curve", help=EXPORT_HELP, description=EXPORT_DESCRIPTION
     )
@@ -90,7 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which one (default: the newest)",
     )
     add_export_arguments(exporting)
-    for action in (listing, show, verifying, *changing, repairing, watching):
+    for action in (
+        listing, show, verifying, *changing, repairing, watching, *bringing
+    ):  # fmt: skip
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -138,6 +143,8 @@ _WITHOUT_REDIS = {
     "repair": repair.run,
     "history": change.show_history,
     "canary": canary.run,
+    "import": trees.run_import,
+    "export": trees.run_export,
 }
 
 
@@ -156,10 +163,10 @@ def export_curve(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
     Raises
     ------
     SnapshotError, ValueError
-        See `rankstream.operations.answers.curve.exported_curve`.
+        See `rankstream.operations.answers.exports.exported_curve.exported_curve`.
     """
     # Nobody else needs estimators.
-    from rankstream.operations.answers.curve import exported_curve  # noqa: PLC0415
+    from rankstream.operations.answers.exports.exported_curve import exported_curve  # noqa: PLC0415
 
     found, remarks = exported_curve(
         snapshot,

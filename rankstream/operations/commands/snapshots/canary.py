@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from producers.readiness import Waiting, wait_for_kafka
-from rankstream.operations.answers.snapshots import moment_of
+from rankstream.operations.answers.models.snapshots import moment_of
 from rankstream.operations.commands import nothing, write_json
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import plain
 from rankstream.settings import Settings
-from rankstream.wire.changes import CANARY, Change
+from rankstream.wire.models.changes import CANARY, Change
+from rankstream.wire.nearest_name import suggestion
 
 if TYPE_CHECKING:
     from models.evaluation.canary_judgement import Difference
-    from rankstream.operations.answers.canaries import CanaryState
-    from rankstream.operations.answers.deployment import RecordedChange
+    from rankstream.operations.answers.models.canaries import CanaryState
+    from rankstream.operations.answers.models.deployment import RecordedChange
 
 HELP = "what is going out to a share of sessions, and how it does; --end takes it back"
 
@@ -52,14 +53,18 @@ def run(settings: Settings, arguments: argparse.Namespace) -> int:
     TopicUnreadable, ChangeRefused, WriterFenced
     """
     # Kafka's clients and estimators are loaded only where they are needed.
-    from rankstream.operations.answers import canaries, deployment  # noqa: PLC0415
+    from rankstream.operations.answers.models import (  # noqa: PLC0415
+        canaries,
+        deployment,
+    )
     from streams.kafka.deployment.operator_change import Wanted  # noqa: PLC0415
 
     model = arguments.model
     if model not in settings.deployed:
         raise ValueError(
             "a model must have versions that are trained or promoted to have a canary; "
-            f"got {model!r}, and {sorted(settings.deployed)} have: correct the name"
+            f"got {model!r}, and {sorted(settings.deployed)} have"
+            f"{suggestion(model, settings.deployed) or ': correct the name'}"
         )
     wait_for_kafka(settings.kafka, Waiting())
     if arguments.end:

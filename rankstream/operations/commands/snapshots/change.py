@@ -10,7 +10,7 @@ from rich.table import Table
 
 from producers.readiness import Waiting, wait_for_kafka
 from producers.stop_signal import Stop
-from rankstream.operations.answers.snapshots import held_until, moment_of
+from rankstream.operations.answers.models.snapshots import held_until, moment_of
 from rankstream.operations.commands import (
     STOPPED,
     Stopped,
@@ -26,8 +26,8 @@ from rankstream.settings import Settings
 from rankstream.snapshots import Pointer, SnapshotStore, is_pointer, pointer_from
 
 if TYPE_CHECKING:
-    from rankstream.operations.answers.deployment import Changed, RecordedChange
-    from rankstream.operations.answers.promotion import Candidate, Evidence
+    from rankstream.operations.answers.models.deployment import Changed, RecordedChange
+    from rankstream.operations.answers.models.promotion import Candidate, Evidence
     from streams.kafka.deployment.operator_change import Wanted
 
 ACTIONS = ("rollback", "follow", "promote")
@@ -90,19 +90,24 @@ def add_actions(
         "the evidence, and `canary` tells of it",
     )
     for action in (rolling, following, promoting):
-        action.add_argument(
-            "--expect",
-            type=place_named,
-            metavar="EPOCH.VERSION",
-            help="refuse where another version is served (default: the one that is "
-            "served when the command begins)",
-        )
-        action.add_argument(
-            "--why", default="", metavar="TEXT", help="the reason, for the history"
-        )
+        add_expected(action)
     past = add("history", help=HISTORY_HELP, description=HISTORY_DESCRIPTION)
     past.add_argument("model")
     return [rolling, following, promoting, past]
+
+
+def add_expected(action: argparse.ArgumentParser) -> None:
+    """Declare what is to be served before a change, and its reason."""
+    action.add_argument(
+        "--expect",
+        type=place_named,
+        metavar="EPOCH.VERSION",
+        help="refuse where another version is served (default: the one that is "
+        "served when the command begins)",
+    )
+    action.add_argument(
+        "--why", default="", metavar="TEXT", help="the reason, for the history"
+    )
 
 
 def run(settings: Settings, store: SnapshotStore, arguments: argparse.Namespace) -> int:
@@ -114,7 +119,7 @@ def run(settings: Settings, store: SnapshotStore, arguments: argparse.Namespace)
         Where it is refused.
     """
     # Kafka's clients are loaded only where they are needed.
-    from rankstream.operations.answers import deployment  # noqa: PLC0415
+    from rankstream.operations.answers.models import deployment  # noqa: PLC0415
     from streams.kafka.deployment.operator_change import Wanted  # noqa: PLC0415
 
     model = arguments.model
@@ -129,10 +134,11 @@ def run(settings: Settings, store: SnapshotStore, arguments: argparse.Namespace)
     else:
         changed = deployment.roll_back(settings, store, wanted, arguments.version)
         until = held_until(settings, model)
-    return _told(changed, until, arguments)
+    return shown(changed, until, arguments)
 
 
-def _told(changed: "Changed", until: str, arguments: argparse.Namespace) -> int:
+def shown(changed: "Changed", until: str, arguments: argparse.Namespace) -> int:
+    """Print what is served now, and until what."""
     if changed.why_not_yet:
         tell(
             "it is served once the role `publish` has told Redis, as now "
@@ -155,8 +161,9 @@ def _promote(
     arguments: argparse.Namespace,
 ) -> int:
     # Nobody else needs estimators.
-    from rankstream.operations.answers import promotion  # noqa: PLC0415
-    from rankstream.wire.changes import LOOKED  # noqa: PLC0415
+    from rankstream.operations.answers.models import promotion  # noqa: PLC0415
+    from rankstream.operations.answers.values import NothingToValue  # noqa: PLC0415
+    from rankstream.wire.models.changes import LOOKED  # noqa: PLC0415
 
     if arguments.force and not arguments.why:
         raise ValueError(
@@ -174,12 +181,12 @@ def _promote(
         except Stopped:
             tell("stopped: nothing was changed")
             return STOPPED
-        except promotion.NothingToValue as error:
+        except NothingToValue as error:
             return nothing(f"nothing was changed: {error}")
     changed = promotion.promote(settings, store, wanted, candidate, evidence)
     told = changed.change
     if told.what != LOOKED:
-        return _told(changed, held_until(settings, wanted.model), arguments)
+        return shown(changed, held_until(settings, wanted.model), arguments)
     if arguments.json:
         write_json({"model": wanted.model, "version": told.version, **told.evidence})
         return 1
@@ -197,7 +204,8 @@ def _begin(
     candidate: "Candidate",
     arguments: argparse.Namespace,
 ) -> int:
-    from rankstream.operations.answers import canaries, promotion  # noqa: PLC0415
+    from rankstream.operations.answers.models import canaries  # noqa: PLC0415
+    from rankstream.operations.answers.values import NothingToValue  # noqa: PLC0415
 
     canaries.check_new(store, wanted, candidate)
     if arguments.force:
@@ -211,7 +219,7 @@ def _begin(
     except Stopped:
         tell("stopped: nothing was changed")
         return STOPPED
-    except promotion.NothingToValue:
+    except NothingToValue:
         tell("how far it could fall is not known, as no list tells of both versions")
     made = canaries.begin(settings, wanted, candidate, fall)
     said = (
@@ -223,7 +231,7 @@ def _begin(
 
 
 def _evidence(settings: Settings, candidate: "Candidate", model: str) -> "Evidence":
-    from rankstream.operations.answers.promotion import evidence_of  # noqa: PLC0415
+    from rankstream.operations.answers.models.promotion import evidence_of  # noqa: PLC0415
     from rankstream.operations.answers.sources import source_of  # noqa: PLC0415
 
     with Stop() as stop:
@@ -269,7 +277,7 @@ def show_history(settings: Settings, arguments: argparse.Namespace) -> int:
     TopicUnreadable, DeploymentRefused
     """
     # Kafka's clients are loaded only where they are needed.
-    from rankstream.operations.answers.deployment import history  # noqa: PLC0415
+    from rankstream.operations.answers.models.deployment import history  # noqa: PLC0415
 
     wait_for_kafka(settings.kafka, Waiting())
     found = history(settings, arguments.model)
@@ -294,7 +302,16 @@ def show_history(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def _reasons(row: "RecordedChange") -> str:
     """What was said, and figures of the evidence."""
-    return "; ".join([*([row.why] if row.why else []), *_reasons_of(row.evidence)])
+    told = [row.why, *_reasons_of(row.evidence), _kinds_of(row.evidence)]
+    return "; ".join(filter(None, told))
+
+
+def _kinds_of(evidence: Mapping[str, Any]) -> str:
+    """Which kind was taken, and how far each is behind the best; empty where none."""
+    if "behind" not in evidence:
+        return ""
+    behind = (f"{kind} {by:.4f}" for kind, (by, _) in evidence["behind"].items())
+    return f"{evidence['kind']}; held-out DCG behind the best: {', '.join(behind)}"
 
 
 def _reasons_of(evidence: Mapping[str, Any]) -> list[str]:

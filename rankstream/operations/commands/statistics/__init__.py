@@ -1,33 +1,18 @@
 """`rankstream statistics`: what was shown and clicked, by query, item and rank."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+import itertools
+import math
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
-from rankstream.operations.answers.curve import NO_CURVE, curve_for
-from rankstream.operations.answers.export import check_target, export
-from rankstream.operations.answers.relevance import beyond_label
-from rankstream.operations.answers.sources import CountedLog, source_of
-from rankstream.operations.answers.statistics import left_label, missing_label
-from rankstream.operations.commands import nothing, settings_of
+from rankstream.configuration.decisions import BOUNDS
 from rankstream.operations.commands.options.curves import (
     add_curve,
     add_estimator,
     whole_number,
 )
+from rankstream.operations.commands.options.plot import add_plot
 from rankstream.operations.commands.options.query import add_query
-from rankstream.operations.commands.statistics.actions import (
-    add_options,
-    show_actions,
-)
-from rankstream.operations.commands.statistics.show import show
-from rankstream.operations.commands.statistics.tables import reward_labels, say
-from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.words import counted, plain
-from streams.statistics.reader import Statistics
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream statistics list --limit 20\n"
         "  rankstream statistics show 'running shoes'\n"
         "  rankstream statistics show 'running shoes' --intervention v2 --by-scope\n"
+        "  rankstream statistics show 'running shoes' --plot shoes.svg\n"
         "  rankstream statistics actions shoes --segment NL\n"
         "  rankstream statistics export counts.parquet --local run/\n"
+        "  rankstream statistics export qrels.txt --to judgments --format trec \\\n"
+        "      --grades 0.02,0.1,0.3\n"
         "  rankstream statistics convert --dry-run      after an upgrade, see "
         "docs/upgrading.md\n\n"
         "exit status: 1 where nothing was counted, or where clicks tell no curve to "
@@ -74,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="relevance of items whose ids are equal before # together, and the curve "
         "from these (docs/estimators.md)",
     )
+    add_plot(show)
     listing = actions.add_parser("list", help="queries, most shown first")
     listing.add_argument(
         "--limit", type=whole_number, default=50, help="how many queries"
@@ -86,14 +75,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(docs/decisions.md).",
     )
     add_query(earning, is_needed=False)
-    add_options(earning)
+    _add_bound(earning)
     writing = actions.add_parser(
         "export",
-        help="write Parquet, one row per counter",
+        help="write Parquet, one row per counter; what `train` reads; or judgments",
         description="Write Parquet: the file that is named has a row for each item and "
-        "rank; its siblings have the rest. docs/statistics.md has all columns.",
+        "rank; its siblings have the rest. docs/statistics.md has all columns. A file "
+        "named .bin has the records as they are, for `rankstream train --statistics`. "
+        "Or write corrected relevance as grades (docs/how-to/search-engine.md).",
     )
     writing.add_argument("file", type=Path)
+    _add_grades(writing)
     converting = actions.add_parser(
         "convert",
         help="make statistics of the release before scopes those of this one",
@@ -114,6 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         add_estimator(action, of="relevance")
     for action in (show, listing, earning, writing, converting):
+        action.add_argument("--json", action="store_true", help="print JSON")
         action.add_argument(
             "--local",
             type=Path,
@@ -122,91 +115,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Read the statistics and do what was asked; 1 if there are none, or no curve."""
-    if arguments.action == "export":
-        # Before all of a topic is read.
-        check_target(arguments.file)
-    # Also beside --local: what is wrong with them would be met later.
-    settings = settings_of(arguments)
-    if arguments.action == "convert":
-        # Nobody else needs the runtime on Kafka.
-        from rankstream.operations.commands.statistics.convert import convert  # noqa: PLC0415
-
-        return convert(settings, arguments)
-    source = source_of(settings, arguments.local)
-    if arguments.action == "list":
-        return _list(source.statistics, arguments.limit)
-    return _ANSWERS[arguments.action](source, arguments)
-
-
-def _export(source: CountedLog, arguments: argparse.Namespace) -> int:
-    statistics = source.statistics
-    if statistics.is_empty():
-        return nothing(_label_of_none(statistics))
-    found = curve_for(source, given=arguments.examination, model=arguments.curve)
-    curve = found.curve
-    written = export(
-        statistics, arguments.file, curve, source.policies, arguments.estimator
+def _add_grades(parser: argparse.ArgumentParser) -> None:
+    """Declare what corrected relevance is graded for."""
+    parser.add_argument(
+        "--to",
+        choices=("parquet", "judgments", "training"),
+        default="parquet",
+        help="what is written: all counters, grades of items, or graded items with "
+        "their features (default: %(default)s)",
     )
-    for path, n_rows in written.files:
-        Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
-    if written.n_converted:
-        Console().print(
-            f"{counted(written.n_converted, 'scope')} converted from an earlier "
-            "release: their exposures are left out (flag 8 in the totals)",
-            highlight=False,
+    parser.add_argument(
+        "--format",
+        choices=("opensearch", "elasticsearch", "trec", "lightgbm", "xgboost"),
+        help="of judgments the first three, of training the last two",
+    )
+    parser.add_argument(
+        "--grades",
+        type=_cutoffs,
+        default=(),
+        metavar="CUTOFFS",
+        help="of relevance, ascending, as 0.02,0.1,0.3: what reaches none is grade 0",
+    )
+    parser.add_argument(
+        "--index", default="", metavar="NAME", help="where Elasticsearch has the items"
+    )
+    parser.add_argument(
+        "--model", default="", metavar="NAME", help="whose features training files have"
+    )
+
+
+def _cutoffs(told: str) -> list[float]:
+    """Numbers with commas between, each above the one before."""
+    try:
+        found = [float(each) for each in told.split(",")]
+    except ValueError:
+        found = []
+    rises = all(a < b for a, b in itertools.pairwise(found))
+    if not found or not rises or not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(
+            f"must be numbers, each above the one before, as 0.02,0.1,0.3; got {told}"
         )
-    if curve is not None:
-        chosen = _chosen(written.chosen)
-        for remark in (*found.said(), *curve.remarks(), *chosen):
-            say(Console(), remark)
-        if written.n_beyond:
-            say(Console(), beyond_label(curve, written.n_beyond))
-    say(Console(), _missing(statistics, written.n_impressions))
-    return nothing(NO_CURVE) if curve is None else 0
+    return found
 
 
-def _chosen(chosen: Mapping[str, int]) -> Iterator[str]:
-    """How relevance was estimated, of how many queries."""
-    for said, n_queries in chosen.items():
-        yield f"relevance of {counted(n_queries, 'query', 'queries')} {said}"
-
-
-def _list(statistics: Statistics, limit: int) -> int:
-    counts = statistics.queries()
-    if not counts:
-        return nothing(_label_of_none(statistics))
-    table = Table(title=counted(len(counts), "query", "queries"))
-    table.add_column("query", overflow="fold")
-    clicks, _ = reward_labels(statistics.counted[0] if statistics.counted else None)
-    rate_header = f"{clicks} per list"
-    for column in ("impressions", clicks, rate_header):
-        table.add_column(column, justify="right", no_wrap=True)
-    order = sorted(counts, key=lambda query: (-counts[query][0], query))
-    for query in order[:limit]:
-        shown, clicked = counts[query]
-        rate = f"{clicked / shown:.3f}"
-        table.add_row(plain(query), f"{shown:,}", f"{clicked:,}", rate)
-    console = wide_console()
-    print_fitted(console, table, [rate_header])
-    say(console, left_label(statistics))
-    n_impressions = sum(shown for shown, _ in counts.values())
-    say(console, _missing(statistics, n_impressions))
-    return 0
-
-
-def _missing(statistics: Statistics, n_impressions: int) -> str:
-    return missing_label(
-        statistics.n_missing(n_impressions),
-        "interaction that was counted",
-        "interactions that were counted",
+def _add_bound(parser: argparse.ArgumentParser) -> None:
+    """Declare what is asked of actions."""
+    parser.add_argument(
+        "--bound",
+        choices=BOUNDS,
+        default=BOUNDS[0],
+        help="of the interval, set before the data (docs/decisions.md; default: "
+        "%(default)s)",
     )
-
-
-_ANSWERS = {"actions": show_actions, "export": _export, "show": show}
-
-
-def _label_of_none(statistics: Statistics) -> str:
-    missing = _missing(statistics, 0)
-    return missing or left_label(statistics) or "there are no statistics yet"
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        default=0.95,
+        metavar="EPSILON",
+        help="of each bound by itself (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--limit", type=whole_number, default=50, help="how many actions"
+    )

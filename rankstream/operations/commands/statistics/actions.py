@@ -9,34 +9,11 @@ from models.evaluation.bounds.families import Bound
 from rankstream.operations.answers.actions import Action, actions_of
 from rankstream.operations.answers.sources import CountedLog
 from rankstream.operations.commands import nothing, tell, write_json
-from rankstream.operations.commands.options.curves import whole_number
 from rankstream.operations.commands.options.query import as_asked, queries_asked
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
 
 SPARE = ("clicks", "could not show it", "candidate set")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare what is asked of actions."""
-    parser.add_argument(
-        "--bound",
-        choices=[str(each) for each in Bound],
-        default=str(Bound.ANY_TIME),
-        help="of the interval, set before the data (docs/decisions.md; default: "
-        "%(default)s)",
-    )
-    parser.add_argument(
-        "--confidence",
-        type=float,
-        default=0.95,
-        metavar="EPSILON",
-        help="of each bound by itself (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--limit", type=whole_number, default=50, help="how many actions"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def show_actions(source: CountedLog, arguments: argparse.Namespace) -> int:

@@ -8,6 +8,8 @@ from rich.console import Console
 
 from producers.readiness import Waiting, wait_for_kafka
 from rankstream.operations.answers.folders import statistics_in
+from rankstream.operations.answers.statistics import ConvertedPart
+from rankstream.operations.commands import write_json
 from rankstream.operations.conversion.local_file import KEPT, convert_file
 from rankstream.operations.conversion.scopes import Report
 from rankstream.operations.conversion.topics import convert_topics
@@ -34,8 +36,16 @@ def convert(settings: Settings, arguments: argparse.Namespace) -> int:
     else:
         found += _converted_on_kafka(settings, is_trial=arguments.dry_run)
         kept = ""
-    _tell(found, settings, kept, is_trial=arguments.dry_run)
+    if arguments.json:
+        write_json([_part(place, x).to_dict() for place, x in found if x is not None])
+    else:
+        _tell(found, settings, kept, is_trial=arguments.dry_run)
     return 0
+
+
+def _part(place: str, report: Report) -> ConvertedPart:
+    counts = report.n_cells, report.n_scopes, report.n_impressions, report.n_clicks
+    return ConvertedPart(place, *counts, report.n_rows, report.leaves_ms)
 
 
 def _converted_on_kafka(

@@ -5,22 +5,22 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from rankstream.operations.answers.curve import NO_CURVE, curve_for
-from rankstream.operations.answers.relevance import relevance_in
+from rankstream.operations.answers.curve import NO_CURVE, CurveOfBias
+from rankstream.operations.answers.relevance import QueryRelevance
+from rankstream.operations.answers.shown_query import shown_query
 from rankstream.operations.answers.sources import CountedLog
 from rankstream.operations.answers.statistics import (
     CountedScopes,
     Wanted,
     chosen,
-    counted_scope,
     left_label,
     missing_label,
     never_logged_label,
     sets_logged,
     sets_to_be_logged,
-    together,
 )
-from rankstream.operations.commands import nothing
+from rankstream.operations.commands import nothing, write_json
+from rankstream.operations.commands.options.plot import draw_if_asked
 from rankstream.operations.commands.options.query import as_asked, query_asked
 from rankstream.operations.commands.statistics.tables import (
     SPARE_OF_RELEVANCE,
@@ -32,6 +32,7 @@ from rankstream.operations.commands.statistics.tables import (
     scope_title,
     table_of,
 )
+from rankstream.operations.plots.relevance import query_picture
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.words import counted, plain
 from rankstream.wire.nearest_name import nearest
@@ -72,59 +73,45 @@ def show(source: CountedLog, arguments: argparse.Namespace) -> int:
             f"of {' and '.join(words)}; without {'it' if len(words) == 1 else 'them'} "
             "all are listed"
         )
+    found = shown_query(
+        source,
+        names,
+        examination=arguments.examination,
+        curve_model=arguments.curve,
+        has_classes=arguments.classes,
+        estimator=arguments.estimator,
+    )
+    draw_if_asked(arguments, lambda: query_picture(found))
+    if arguments.json:
+        write_json(found.to_dict())
+        return 0 if found.relevance is not None else nothing(NO_CURVE)
     console = wide_console()
-    found = {name: counted_scope(statistics, name) for name in names}
-    if len(found) > 1 and not arguments.by_scope:
-        several = f"{len(found):,} of " if len(found) < len(scopes) else ""
+    by_name = dict(zip(names, found.scopes, strict=True))
+    if len(names) > 1 and not arguments.by_scope:
+        several = f"{len(names):,} of " if len(names) < len(scopes) else ""
         title = f"{several}{counted(len(scopes), 'scope')} of {plain(query)}"
-        directory = directory_of(found, title, settings, arguments.limit)
+        directory = directory_of(by_name, title, settings, arguments.limit)
         print_fitted(console, directory, SPARE_OF_SCOPES)
-        _tell(
-            console,
-            together([*found.values()]),
-            "all of these together",
-            settings,
-            arguments,
-        )
+        whole = found.together
+        _tell(console, whole, "all of these together", settings, arguments)
         console.print("--by-scope shows each; --intervention, --era, --candidates some")
     else:
-        for name, one in found.items():
+        for name, one in by_name.items():
             _tell(console, one, scope_title(name, settings), settings, arguments)
-    has_relevance = _tell_relevance(console, source, names, arguments)
+    if found.relevance is not None:
+        _tell_relevance(console, found.relevance, found.curve, arguments.limit)
     say(console, _never_logged(source, names))
     say(console, left)
     say(console, missing)
-    return 0 if has_relevance else nothing(NO_CURVE)
+    return nothing(NO_CURVE) if found.relevance is None else 0
 
 
 def _tell_relevance(
-    console: Console,
-    source: CountedLog,
-    names: Sequence[ScopeName],
-    arguments: argparse.Namespace,
-) -> bool:
-    """The items of all these scopes together, corrected, if there is a curve."""
-    has_classes = arguments.classes
-    by = curve_for(
-        source,
-        given=arguments.examination,
-        model=arguments.curve,
-        has_classes=has_classes,
-    )
-    if by.curve is None or not source.statistics.counted:
-        return False
-    found = relevance_in(
-        source,
-        names,
-        by.curve,
-        has_classes=has_classes,
-        estimator=arguments.estimator,
-    )
-    table = relevance_table(found, arguments.limit)
-    print_fitted(console, table, SPARE_OF_RELEVANCE)
+    console: Console, found: QueryRelevance, by: CurveOfBias, limit: int
+) -> None:
+    print_fitted(console, relevance_table(found, limit), SPARE_OF_RELEVANCE)
     for remark in (found.chosen, *by.said(), found.warning, *found.remarks):
         say(console, remark and f"  {remark}")
-    return True
 
 
 def _never_logged(source: CountedLog, names: Sequence[ScopeName]) -> str:

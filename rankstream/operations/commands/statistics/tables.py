@@ -11,6 +11,7 @@ from models.estimators.intervals import FEW_CLICKS, FEW_GROUPS
 from models.estimators.intervention_aware import LEAST_SUPPORT
 from rankstream.operations.answers.relevance import ItemRelevance, QueryRelevance
 from rankstream.operations.answers.statistics import DAY_MS, CountedScopes
+from rankstream.operations.terminal.bars import bars_of
 from rankstream.operations.terminal.words import counted, plain
 from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
 
@@ -140,7 +141,11 @@ def relevance_table(found: QueryRelevance, limit: int) -> Table:
     table.add_column("item", overflow="fold")
     for column in ("lists", "clicks", "exposure", "relevance", "95 %", "df", ""):
         table.add_column(column, justify="right", no_wrap=True)
-    for row in found.items[:limit]:
+    shown = found.items[:limit]
+    numbers = [(row.relevance, row.low, row.high) for row in shown]
+    axis, bars = bars_of(numbers, is_from_zero=True)
+    table.add_column(axis)
+    for row, bar in zip(shown, bars, strict=True):
         table.add_row(
             plain(row.item),
             f"{row.impressions:,}",
@@ -150,6 +155,7 @@ def relevance_table(found: QueryRelevance, limit: int) -> Table:
             _interval(row),
             "" if row.reason else str(row.degrees),
             UNDER_EXPOSED if row.is_under_exposed else "",
+            bar,
         )
     if len(found.items) > limit:
         table.add_row(f"... {len(found.items) - limit:,} more")

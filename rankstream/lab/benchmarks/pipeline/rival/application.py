@@ -7,7 +7,7 @@ from pathlib import Path
 from kafka import KafkaConsumer, TopicPartition
 
 from deploy.process import ServerProcess
-from producers.connection import client_options
+from producers.brokers.connection import client_options
 from producers.topic_reader import TopicReader
 from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.lab.benchmarks.pipeline.input_recount import Tally

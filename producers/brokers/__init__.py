@@ -1,0 +1,1 @@
+"""The cluster from outside: how it is reached, what it grants, its topics."""

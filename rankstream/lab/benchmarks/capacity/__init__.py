@@ -1,0 +1,1 @@
+"""What `rankstream plan` multiplies by, measured, and how well it foretells a run."""

@@ -1,0 +1,1 @@
+"""Benchmarks of trainings: rankers from sums, trees, and memory."""

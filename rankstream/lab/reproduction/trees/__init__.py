@@ -1,0 +1,1 @@
+"""The table of trees: what they learn from clicks, beside linear rankers."""

@@ -1,0 +1,1 @@
+"""What comparisons of rankers come to, and what warns of them."""

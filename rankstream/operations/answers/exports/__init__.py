@@ -1,0 +1,1 @@
+"""What was counted, as files for other programs."""

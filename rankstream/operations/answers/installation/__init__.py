@@ -1,0 +1,1 @@
+"""What an installation is and has: rights, topics, settings, health, a diagnosis."""

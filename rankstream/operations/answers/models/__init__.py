@@ -1,0 +1,1 @@
+"""What becomes of models: trained, asked for, made again, deployed, promoted."""

@@ -1,0 +1,1 @@
+"""HTTP from whoever comes: connections, heads and bodies, within limits."""

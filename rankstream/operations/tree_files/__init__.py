@@ -1,0 +1,1 @@
+"""Models of trees as files of other libraries, read and written."""

@@ -1,0 +1,1 @@
+"""How snapshots and decisions lie in Redis: clients, scripts, rights."""

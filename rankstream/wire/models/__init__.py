@@ -1,0 +1,1 @@
+"""What crosses topics about models: trainings, curves, deployments, canaries."""

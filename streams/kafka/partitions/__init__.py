@@ -1,0 +1,1 @@
+"""The partitions of a process: taken over, folded, committed, given up."""

@@ -1,0 +1,1 @@
+"""Curves of bias: fitted on what is counted, and known to trainings."""

@@ -7,6 +7,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) -e
 SPELLED := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs rankstream models streams producers deploy tests
 LOCK := deploy/requirements.lock
+BUILD_LOCK := deploy/requirements-image.lock
+ENGINE ?= $(shell command -v docker || command -v podman || command -v buildah)
+IMAGE ?= rankstream
 NATIVE := streams/native
 NATIVE_SOURCES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h) $(NATIVE)/compiler.py
 # Tests start hundreds of processes: each would compile our modules anew.
@@ -49,7 +52,11 @@ demo: .venv/installed  ## install, and run the demonstration in this terminal
 .venv/broker-classes: deploy/kafka/pom.xml tests/session/broker_classes.py | .venv/installed-dev
 	@$(BIN)/python -m tests.session.broker_classes && touch $@ || true
 
-test: .venv/collected .venv/broker-classes  ## install, and run all tests, those on a real Kafka and Redis too
+kernels: .venv/collected
+	@echo "compiling kernels, half a minute the first time"
+	@$(BIN)/python -m tests.session.kernels
+
+test: .venv/collected .venv/broker-classes kernels  ## install, and run all tests, those on a real Kafka and Redis too
 	$(BIN)/python -m pytest $(SPREAD)
 
 quick: .venv/collected  ## laws and pure rooms, and style of what changed
@@ -57,10 +64,10 @@ quick: .venv/collected  ## laws and pure rooms, and style of what changed
 	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff format --check
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not broker' --under 1
 
-long: .venv/collected .venv/broker-classes fuzz fuzz-wire  ## what takes hours: all cases of the laws, a million broken records
+long: .venv/collected .venv/broker-classes kernels fuzz fuzz-wire  ## what takes hours: all cases of the laws, a million broken records
 	RANKSTREAM_TEST_CASES=all $(BIN)/python -m pytest $(SPREAD)
 
-durations: .venv/collected .venv/broker-classes  ## run all tests, and keep what each took
+durations: .venv/collected .venv/broker-classes kernels  ## run all tests, and keep what each took
 	$(BIN)/python -m pytest $(SPREAD) --keep-durations $(DURATIONS)
 
 native: .venv/bin/python  ## compile the fold's core in C anew
@@ -101,10 +108,24 @@ hooks: .venv/installed-dev  ## check style and message of each commit
 	@$(PIP) 'pre-commit>=4'
 	$(BIN)/pre-commit install
 
-lock: .venv/installed-dev  ## write deploy/requirements.lock anew; UPGRADE=--upgrade for newer versions
-	$(BIN)/python -m uv pip compile pyproject.toml --extra serve --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
-	  --custom-compile-command 'make lock' $(UPGRADE) -o $(LOCK)
+PINNED := --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-emit-find-links --no-annotate --quiet --custom-compile-command 'make lock'
+
+lock: .venv/installed-dev  ## write the lock files in deploy/ anew; UPGRADE=--upgrade for newer versions
+	$(BIN)/python -m uv pip compile pyproject.toml --extra serve $(PINNED) $(UPGRADE) -o $(LOCK)
+	$(BIN)/python -m uv pip compile --group image $(PINNED) $(UPGRADE) -o $(BUILD_LOCK)
+
+image:  ## build the container image; ENGINE=docker, podman or buildah, IMAGE=its name
+	@test -n "$(ENGINE)" || { echo "an image needs a builder; found none of docker, podman, buildah: install one"; exit 1; }
+	$(ENGINE) build --file deploy/Containerfile --tag $(IMAGE) $(IMAGE_OPTIONS) \
+	  --build-arg VERSION="$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)" \
+	  --build-arg REVISION="$$(git rev-parse HEAD)" .
+
+site: .venv/installed-dev  ## build the documentation site into site/; read it with make read
+	$(BIN)/python -m docs
+
+read: site  ## build the site, and show it at http://127.0.0.1:8000
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site 8000
 
 dist: .venv/installed-dev  ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m uv build --quiet --out-dir dist .
@@ -118,4 +139,4 @@ release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends
 	git commit --quiet --all --message "Release $(VERSION)"
 	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
 
-.PHONY: help demo test quick long durations native typescript fuzz fuzz-wire mutants lint check format coverage hooks lock dist release
+.PHONY: help demo kernels test quick long durations native typescript fuzz fuzz-wire mutants lint check format coverage hooks lock image site read dist release

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rankstream.wire.canaries import SCHEMA, Canary, CanaryRules, encode_canary
+from rankstream.wire.models.canaries import SCHEMA, Canary, CanaryRules, encode_canary
 from tests.snapshot_factory import envelope
 
 RULES = CanaryRules([0.01, 0.1, 0.5], 10_000, 100, 0.05, 0.0)

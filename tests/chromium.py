@@ -1,21 +1,25 @@
 """A headless Chromium that opens a page and answers questions about it."""
 
 import asyncio
+import base64
 import json
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 
 from tests.services import ServiceMissing, without
 
-PATIENCE_S = 30.0
+T = TypeVar("T")
+
+PATIENCE_S = 120.0
+"""A busy machine is slow, and only slow."""
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -61,6 +65,23 @@ def opened(
     milestones: Sequence[str] = (),
 ) -> Opened:
     """A page once its milestones are reached and its questions answered."""
+
+    async def ask(talk: Talk) -> Opened:
+        loading = await talk.go(url)
+        await talk.until_reached(loading, milestones)
+        found = [await talk.once_true(question) for question in questions]
+        return Opened(
+            found,
+            talk.complaints,
+            talk.milestones_of(loading),
+            list(talk.unanswered.values()),
+        )
+
+    return visited(browser, folder, ask)
+
+
+def visited(browser: str, folder: Path, visit: "Callable[[Talk], Awaitable[T]]") -> T:
+    """What comes of a conversation with a browser that was started for it."""
     process = subprocess.Popen(
         [
             browser, "--headless", "--no-sandbox", "--disable-gpu",
@@ -71,41 +92,39 @@ def opened(
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        return asyncio.run(_asked(folder, url, questions, milestones))
+        return asyncio.run(_talked(folder, visit))
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=PATIENCE_S)
 
 
-async def _asked(
-    folder: Path, url: str, questions: Sequence[str], milestones: Sequence[str]
-) -> Opened:
+async def _talked(folder: Path, visit: "Callable[[Talk], Awaitable[T]]") -> T:
     place = folder / "DevToolsActivePort"
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + PATIENCE_S
     while not (place.exists() and place.read_text().strip()):
         assert time.monotonic() < deadline, "the browser must start"
         await asyncio.sleep(0.1)
     port = place.read_text().split()[0]
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"http://127.0.0.1:{port}/json") as listed:
-            pages = [each for each in await listed.json() if each["type"] == "page"]
-        async with session.ws_connect(pages[0]["webSocketDebuggerUrl"]) as socket:
-            talk = _Talk(socket)
+        # It may listen before it has a page.
+        while not (pages := await _pages(session, port)):
+            assert time.monotonic() < deadline, "the browser must have a page"
+            await asyncio.sleep(0.1)
+        address = pages[0]["webSocketDebuggerUrl"]
+        async with session.ws_connect(address, max_msg_size=0) as socket:
+            talk = Talk(socket)
             for domain in ("Page", "Runtime", "Log", "Network"):
                 await talk.call(f"{domain}.enable")
             await talk.call("Page.setLifecycleEventsEnabled", enabled=True)
-            loading = (await talk.call("Page.navigate", url=url))["loaderId"]
-            await talk.until_reached(loading, milestones)
-            found = [await talk.once_true(question) for question in questions]
-            return Opened(
-                found,
-                talk.complaints,
-                talk.milestones_of(loading),
-                list(talk.unanswered.values()),
-            )
+            return await visit(talk)
 
 
-class _Talk:
+async def _pages(session: aiohttp.ClientSession, port: str) -> list[dict[str, Any]]:
+    async with session.get(f"http://127.0.0.1:{port}/json") as listed:
+        return [each for each in await listed.json() if each["type"] == "page"]
+
+
+class Talk:
     """One conversation over the browser's protocol."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -115,7 +134,38 @@ class _Talk:
         self._socket = socket
         self._number = 0
 
+    async def go(self, url: str) -> str:
+        """Open a page; returns what its milestones are told of."""
+        return str((await self.call("Page.navigate", url=url))["loaderId"])
+
+    async def look(self, width: int, scheme: str, height: int = 900) -> None:
+        """Take a window of this width, and the user's wish for light or dark."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        await self.call("Emulation.setScrollbarsHidden", hidden=True)
+        wish = {"name": "prefers-color-scheme", "value": scheme}
+        await self.call("Emulation.setEmulatedMedia", features=[wish])
+
+    async def picture(self, *, is_whole: bool = True) -> bytes:
+        """The page as a PNG; the window alone if it is not whole."""
+        found = await self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=is_whole
+        )
+        return base64.b64decode(found["data"])
+
+    async def value(self, expression: str) -> Any:
+        """What an expression comes to, once its promise is kept."""
+        found = await self.call(
+            "Runtime.evaluate",
+            expression=expression, returnByValue=True, awaitPromise=True,
+        )  # fmt: skip
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """The answer to a command of the protocol."""
         self._number += 1
         asked = {"id": self._number, "method": method, "params": parameters}
         await self._socket.send_json(asked)
@@ -140,6 +190,7 @@ class _Talk:
         return [name for each, name in self._milestones if each == loading]
 
     async def until_reached(self, loading: str, wanted: Sequence[str]) -> None:
+        """Wait until loading has come so far, for some time."""
         deadline = time.monotonic() + PATIENCE_S
         while not set(wanted) <= set(self.milestones_of(loading)):
             if time.monotonic() > deadline:
@@ -148,6 +199,7 @@ class _Talk:
             await asyncio.sleep(0.05)
 
     async def once_true(self, expression: str) -> Any:
+        """What an expression comes to once it is true, or after some time."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             answer = await self.call(

@@ -1,14 +1,18 @@
 """Lists by a ranker, and clicks by a planted relevance: what a training finds again."""
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankstream.experiments import Running
 from rankstream.ranker import Ranker
 from rankstream.wire.topics import CLICKS, QUERIES
 
 N_FEATURES, N_ITEMS, CUTOFF = 3, 6, 5
+N_QUERIES = 40
+ITEMS = [f"d{item}" for item in range(N_ITEMS)]
 EXAMINATION = (1.0, 0.7, 0.5, 0.35, 0.25)
 TASTE = np.array([2.5, -1.5, 0.0])
 """How much users like each feature, around its middle."""
@@ -39,10 +43,16 @@ def relevance_of(query: int) -> NDArray[np.float64]:
     return 1.0 / (1.0 + np.exp(-utility))
 
 
-def show(
-    sink: Sink, ranker: Ranker, shown: Shown, n_lists: int, *, n_queries: int = 40,
+def show(  # noqa: PLR0913  all that lists follow from
+    sink: Sink,
+    ranker: Ranker,
+    shown: Shown,
+    n_lists: int,
+    *,
+    n_queries: int = N_QUERIES,
     step_ms: int = 20,
-) -> Shown:  # fmt: skip
+    features: Callable[[int], NDArray[np.float64]] = features_of,
+) -> Shown:
     """So many lists more, each of the next query, of sessions of three lists."""
     rng = np.random.default_rng((11, shown.n_lists))
     at_ms = shown.at_ms
@@ -50,7 +60,7 @@ def show(
         at_ms += step_ms
         query, session = number % n_queries, f"s{number // 3}"
         ranking = ranker.rank(
-            features_of(query),
+            features(query),
             cutoff=CUTOFF,
             seed=int(rng.integers(2**63)),
             session=session,
@@ -58,7 +68,7 @@ def show(
         event = ranker.query_event(
             ranking,
             query_id=f"q{query}",
-            items=[f"d{item}" for item in range(N_ITEMS)],
+            items=ITEMS,
             at_ms=at_ms,
             impression_id=f"i{number}",
             session=session,
@@ -71,3 +81,32 @@ def show(
             )
             sink.send(CLICKS, click)
     return Shown(shown.n_lists + n_lists, at_ms)
+
+
+def show_compared(
+    sink: Sink, running: Running, rankers: Mapping[str, Ranker], shown: Shown,
+    n_lists: int,
+) -> None:  # fmt: skip
+    """So many lists of an experiment, each of a session of its own, and their clicks.
+
+    They are numbered, and timed, from behind what was shown so far.
+    """
+    rng = np.random.default_rng((13, shown.n_lists))
+    for number in range(shown.n_lists, shown.n_lists + n_lists):
+        at_ms = shown.at_ms + 20 * (number - shown.n_lists + 1)
+        query = number % N_QUERIES
+        rankings = {}
+        for ranker_name, ranker in rankers.items():
+            ranking = ranker.rank(features_of(query), policy="deterministic")
+            rankings[ranker_name] = [ITEMS[row] for row in ranking.order]
+        name = Ranker.impression_id(f"i{number}", f"q{query}")
+        drawn = running.combine(rankings, query_id=f"q{query}", impression_id=name)
+        event = running.query_event(
+            drawn, at_ms=at_ms, session=f"s{number}", candidates=ITEMS
+        )
+        sink.send(QUERIES, event)
+        likes = dict(zip(ITEMS, relevance_of(query), strict=True))
+        for place, item in enumerate(drawn.shown, 1):
+            if rng.random() < likes[item] * EXAMINATION[place - 1]:
+                click = Ranker.click_event(name, at_ms=at_ms + 5, position=place)
+                sink.send(CLICKS, click)

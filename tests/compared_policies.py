@@ -18,13 +18,14 @@ from models.evaluation.bounds.families import (
     is_above_zero,
     mirrored,
 )
-from models.evaluation.differences import DifferenceSums, largest_sum
+from models.evaluation.differences import DifferenceSums
 from models.evaluation.session_rule import (
     PLANNED_INTERACTIONS,
     is_spread_over_groups,
     stands_for_sessions_to_come,
 )
 from models.kernels.compilation import compiled
+from tests.difference_sums import largest_sum
 
 N_ITEMS = 10
 FIRST = np.array([1, 2, 4, 5, 7, 9, 6, 10, 8, 3])

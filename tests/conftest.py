@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
+from tests.printed_json import hold_to_schemas
 from tests.services import (
     KafkaService,
     RedisService,
@@ -24,8 +25,8 @@ from tests.session.budget import Budget, Summary
 from tests.session.durations import kept, quicker
 from tests.session.scheduling import LongestFirst
 
-# The first example of a run may compile a kernel.
-settings.register_profile("rankstream", deadline=None)
+# The first example of a run may compile a kernel. CI draws the same ones each time.
+settings.register_profile("rankstream", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("rankstream")
 
 os.environ.setdefault(VARIABLE, java_options())
@@ -34,10 +35,14 @@ SERVICES = {"kafka", "breakable_kafka", "redis_server"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How the durations of a run are kept."""
+    """How durations and pictures of a run are kept."""
     parser.addoption(
         "--keep-durations", type=Path, metavar="FILE",
         help="write what each test took to this table",
+    )  # fmt: skip
+    parser.addoption(
+        "--screenshots", type=Path, metavar="FOLDER",
+        help="keep what the monitor's page looks like in each of its states",
     )  # fmt: skip
     parser.addoption(
         "--under", type=float, metavar="SECONDS",
@@ -132,3 +137,9 @@ def namespace(request: pytest.FixtureRequest) -> str:
     """A namespace of the test's own, also on a broker that has seen it before."""
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in request.node.name)
     return f"{name[:60]}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(autouse=True)
+def _printed_json_fits_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test asks of a command: see `tests.printed_json`."""
+    hold_to_schemas(monkeypatch)

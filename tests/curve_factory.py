@@ -7,10 +7,10 @@ import numpy as np
 
 from models.estimators.bias_curve import BiasCurve
 from rankstream.configuration.curves import TrustCurve
-from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import CURVE, Snapshot, encode_snapshot, features_hash
-from rankstream.wire.snapshot_names import sha256_of
-from rankstream.wire.training import SCHEMA
+from rankstream.wire.models.curves import ROWS, CurveRecord, curve_weights
+from rankstream.wire.models.snapshot_names import sha256_of
+from rankstream.wire.models.training import SCHEMA
 
 UNKNOWN = float("nan")
 

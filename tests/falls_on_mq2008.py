@@ -21,7 +21,6 @@ from models.training.exploration import explored
 from models.training.labelled_queries import labelled_queries
 from models.training.largest_loss import LEAST_WEIGHT, Falls
 from models.training.query_chunk import QueryChunk
-from models.training.ranker_scores import scores_of
 from models.training.ranker_training import TrainingPlan, train_ranker
 from rankstream.lab.closed_loops.world import World
 from streams.native.placing import placements_of_scores
@@ -120,7 +119,7 @@ def in_production(of: World, rng: np.random.Generator) -> Floats:
 
 def looks_of(of: World, policy: Floats) -> list[Floats]:
     """Expected weight of each item of each query, [n_items]."""
-    scores = scores_of(of.features, policy, LinearRanker(len(policy)).shape)
+    scores = LinearRanker(len(policy)).item_scores(policy, of.features)
     return [
         placements_of_scores(scores[None, a:b], min(CUTOFF, b - a))[0]
         @ THETA[: min(CUTOFF, b - a)]
@@ -132,7 +131,7 @@ def shown_lists(
     of: World, policy: Floats, n_shown: int, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """Lists of each query, [n_queries], and clicks of each item, [n_items]."""
-    scores = scores_of(of.features, policy, LinearRanker(len(policy)).shape)
+    scores = LinearRanker(len(policy)).item_scores(policy, of.features)
     n_lists = rng.multinomial(
         n_shown, np.full(len(of.offsets) - 1, 1.0 / (len(of.offsets) - 1))
     )

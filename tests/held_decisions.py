@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from rankstream.decision_scripts import HeldDecisions
-from rankstream.redis_scripts import Newest
+from rankstream.redis_store.decision_scripts import HeldDecisions
+from rankstream.redis_store.redis_scripts import Newest
 from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable
-from rankstream.wire.canary_snapshots import KnownCanary
 from rankstream.wire.decisions import place_of
+from rankstream.wire.models.canary_snapshots import KnownCanary
 from tests.decision_factory import Written
 from tests.snapshot_factory import envelope
 

@@ -1,17 +1,24 @@
 """Small comparisons in full: every list, every pattern of clicks."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from models.interleaving.allowed_lists import all_lists
 from models.interleaving.method import Method, Shown
+from models.interleaving.rankings import checked
 
 Lists = list[tuple[float, Shown]]
 
 EMPTY = np.empty(0, np.int64)
+
+
+def as_rankings(lists: Sequence[Sequence[int]]) -> np.ndarray:
+    """The lists of all rankers, one a row, filled up with -1."""
+    longest = max((len(each) for each in lists), default=0)
+    return checked(np.array([[*each, *[-1] * (longest - len(each))] for each in lists]))
 
 
 def random_rankings(

@@ -4,6 +4,7 @@ Every one of them must be applied: `assert_all_applied` compares what was acknow
 with what the pipeline's state says, and has the log counted again by the recount.
 """
 
+import http.client
 import json
 import re
 import threading
@@ -161,7 +162,7 @@ def _counted(settings: Settings, name: str) -> int:
     try:
         with urllib.request.urlopen(url, timeout=10) as page:
             said = page.read().decode()
-    except OSError:  # it is being started again
+    except (OSError, http.client.HTTPException):  # it is being started again
         return 0
     counts = re.findall(rf"(?m)^rankstream_{name}\{{.*\}} (\S+)", said)
     return sum(int(float(count)) for count in counts)

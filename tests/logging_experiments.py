@@ -7,7 +7,7 @@ import numpy as np
 from models.arrays import Flags, Floats, Integers
 from models.evaluation.conclusion import Conclusion, conclude
 from models.evaluation.sums import N_GROUPS, PreferenceSums, add_impression
-from models.interleaving.logging_policy import LoggingPolicy
+from models.interleaving.logging_policy_credit import LoggingPolicy
 from models.interleaving.method import Shown
 from models.kernels.compilation import compiled
 from models.logging_policy.compared_query import ComparedQuery, compared_query

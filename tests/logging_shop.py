@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from models.arrays import Flags, Floats, Integers
-from models.interleaving.logging_policy import LoggingPolicy
+from models.interleaving.logging_policy_credit import LoggingPolicy
 from models.interleaving.method import NO_ONE, Shown
 from models.logging_policy.compared_query import ComparedQuery, compared_query
 from models.logging_policy.second_moment import second_moment

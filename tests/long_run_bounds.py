@@ -30,11 +30,7 @@ from models.evaluation.bounds.families import (
     intervals,
     lower_bounds,
 )
-from models.evaluation.differences import (
-    DifferenceSums,
-    stacked,
-    sum_differences,
-)
+from models.evaluation.differences import DifferenceSums
 from tests.compared_policies import (
     FIXED_MEAN,
     LABELS,
@@ -46,6 +42,7 @@ from tests.compared_policies import (
     of_runs,
     with_tastes,
 )
+from tests.difference_sums import stacked, sum_differences
 
 LEVELS = (0.5, 0.9, 0.95)
 SIZES = (64, 512, 4096)

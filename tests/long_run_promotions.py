@@ -21,7 +21,7 @@ from deploy.redis_server import Redis
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, pointer_of
-from rankstream.wire.changes import PROMOTED
+from rankstream.wire.models.changes import PROMOTED
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
 from streams.kafka.deployment.operator_change import Chosen, Wanted, change

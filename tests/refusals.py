@@ -21,14 +21,15 @@ REFUSING = {
     "DeploymentRefused",
     "EventTooLarge", "ExperimentChanged",
     "EstimatorRefused", "ExperimentError", "ExplorationRefused", "FeaturesRefused",
-    "FileUnreadable",
+    "ExportRefused", "FileUnreadable", "ImportRefused",
     "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",
     "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot", "NoSuchLetter",
+    "ModelFileRefused",
     "NotCompiled", "NotInstalled", "NothingJoined", "OtherUnit",
     "ProgressMismatch", "PromotionRefused", "RollbackRefused",
     "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
     "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
-    "TooManyClasses",
+    "TimedOut", "TokenRefused", "TooManyClasses",
     "TopicUnreadable", "TrainingDiverged", "TrainingFailed",
     "TrainingRefused", "VerificationRefused", "WriterFenced",
 }  # fmt: skip
@@ -47,9 +48,11 @@ OTHERS = {
     "ListAwaited": "a click waits a little for its list",
     "NotAdapted": "becomes a dead letter, which has its words",
     "PositionsHang": "the role ends what hangs, and asks again",
+    "NothingSplits": "a round of trees adds none, and is one without a gain",
     "Problem": "is an answer over HTTP; docs/http.md has its codes",
     "Refused": "becomes a dead letter, which has a code",
     "Stopped": "a training was told to end, and nothing came of it",
+    "UbjsonDamaged": "becomes the refusal of a model file, with its words",
     "SpoiltRecord": "who reads it decodes the scope alone and says what is wrong",
 }
 """Exceptions that are no refusals of that kind, and why."""
@@ -66,9 +69,9 @@ SETTINGS_RULES = (
 """Where sentences are made that settings are refused with."""
 
 TOPIC_RULES = (
-    "producers/topic_admin.py",
-    "producers/topic_safety.py",
-    "producers/topic_shape.py",
+    "producers/brokers/topic_admin.py",
+    "producers/brokers/topic_safety.py",
+    "producers/brokers/topic_shape.py",
 )
 """Where sentences are made about topics; each begins with the word."""
 
@@ -98,7 +101,7 @@ def refusals() -> list[Refusal]:
 def exceptions() -> set[str]:
     """Names of all exceptions that the code declares."""
     names: set[str] = set()
-    bases = {"Exception", "RuntimeError", "ValueError"}
+    bases = {"Exception", "OSError", "RuntimeError", "ValueError"}
     classes = [
         node
         for room in ROOMS

@@ -14,7 +14,7 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from rankstream.operations.serving.application import Parts, parts_of
-from rankstream.operations.serving.limits import InFlight
+from rankstream.operations.serving.http.limits import InFlight
 from rankstream.operations.serving.sender import Sender
 from rankstream.operations.serving.server import Server
 from rankstream.ranker import Ranker
@@ -32,7 +32,7 @@ from tests.snapshot_factory import envelope
 
 N_PARTITIONS = 3
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 """What must come is waited for: a busy machine is slow, and only slow."""
 
 
@@ -144,10 +144,9 @@ class Answered:
 
 
 def all_of(client: socket.socket) -> bytes:
-    """What comes until the other side closes, or is quiet for two seconds."""
-    client.settimeout(2.0)
+    """What comes until the other side closes, as it does where nothing is asked."""
     found = b""
-    with contextlib.suppress(TimeoutError, ConnectionError):
+    with contextlib.suppress(ConnectionError):
         while piece := client.recv(65_536):
             found += piece
     return found

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 from urllib.parse import urlsplit
@@ -36,6 +37,10 @@ KAFKA_IN_A_CONTAINER = {
     "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
 }
 
+
+PATIENT = "broker.session.timeout.ms=60000\n"
+"""Of the broker that all share: it is not killed, so it may be silent for long, and a
+busy machine does not have it fenced by its own controller."""
 
 REDIS_IMAGE = "redis:7.4-alpine"
 REDIS_IN_A_CONTAINER = (
@@ -102,7 +107,8 @@ def kafka_service(
 def _shared_broker(folder: Path) -> Iterator[str]:
     with contextlib.ExitStack() as until_the_end:
         try:
-            port = until_the_end.enter_context(shared_port(folder / "kafka", Broker))
+            make = partial(Broker, more=PATIENT)
+            port = until_the_end.enter_context(shared_port(folder / "kafka", make))
         except ServerFailed as error:
             raise ServiceMissing(f"no Kafka: {error}") from error
         yield f"127.0.0.1:{port}"

@@ -46,6 +46,7 @@ class Gate:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lines: set[Line] = set()
         self._delay_s = 0.0
+        self._is_held: Callable[[bytes], bool] = _passes
         self._flows = asyncio.Event()
         self._flows.set()
         self._loop = asyncio.new_event_loop()
@@ -88,6 +89,13 @@ class Gate:
         self._delay_s = delay_s
         self._loop.call_soon_threadsafe(self._flows.set)
 
+    def hold(self, is_held: Callable[[bytes], bool] | None) -> None:
+        """Pass on nothing of a client from a piece on that is held, while it is so.
+
+        What is cut meanwhile is never passed on.
+        """
+        self._is_held = is_held or _passes
+
     def lose(self) -> int:
         """Pass nothing on for good, and tell nobody; new connections are served.
 
@@ -102,7 +110,7 @@ class Gate:
         return n_closed
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(300)
 
     async def _close(self) -> None:
         if self._server is not None:
@@ -177,10 +185,16 @@ class Gate:
                 if self._delay_s:
                     await asyncio.sleep(self._delay_s)
                 await self._flows.wait()
+                while writer is line.there and self._is_held(some):
+                    await asyncio.sleep(0.02)
                 if line.passes(writer):
                     writer.write(some)
                     await writer.drain()
         await self._flows.wait()
+
+
+def _passes(_: bytes) -> bool:
+    return False
 
 
 @contextlib.contextmanager

@@ -10,7 +10,11 @@ from models.estimators import item_estimates, policy_reward
 from models.estimators.bandit_arrays import BanditArrays
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.registry import ESTIMATORS
-from rankstream.operations.answers.bandit_log import BanditLog, Part, write_arrays
+from rankstream.operations.answers.exports.bandit_log import (
+    BanditLog,
+    Part,
+    write_arrays,
+)
 from rankstream.settings import Settings
 from rankstream.wire.events import Interaction
 from tests import event_factory

@@ -1,8 +1,13 @@
-"""No circle of files: what a file imports imports nothing that needs that file."""
+"""No circle of files: what a file imports imports nothing that needs that file.
+
+And what the fold and a training load of ours stays in bounds, as a reader meets it.
+"""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("deploy", "models", "producers", "rankstream", "streams")
@@ -15,19 +20,34 @@ FILES = {
 }
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
+def imported(tree: ast.AST, *, at_once: bool = False) -> Iterator[str]:
     """Names of all that may be a module: also where a function imports it.
 
-    What only a checker of types imports is left out: nothing loads it.
+    What only a checker of types imports is left out: nothing loads it. What functions
+    import is, too, where `at_once` asks for what a file loads as it is loaded.
     """
     for node in ast.iter_child_nodes(tree):
+        if at_once and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield str(node.module)
             yield from (f"{node.module}.{each.name}" for each in node.names)
         elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
-            yield from imported(node)
+            yield from imported(node, at_once=at_once)
+
+
+def loaded_by(name: str) -> set[str]:
+    """Our modules that are loaded with one of them, and itself."""
+    found: set[str] = set()
+    left = {name}
+    while left:
+        found |= left
+        trees = [ast.parse(FILES[each].read_text(encoding="utf-8")) for each in left]
+        names = {each for tree in trees for each in imported(tree, at_once=True)}
+        left = (names & FILES.keys()) - found
+    return found
 
 
 def circles(imports: dict[str, set[str]]) -> set[str]:
@@ -54,3 +74,14 @@ def test_no_file_needs_itself() -> None:
         for name, path in FILES.items()
     }
     assert circles(imports) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("streams.partition_fold", 40), ("streams.training.trained_snapshot", 140)],
+)
+def test_a_reader_has_few_modules_to_read(name: str, most: int) -> None:
+    """A part that takes all settings, or a table for a name of it, brings many."""
+    assert "streams.statistics.keys" in loaded_by(name)
+    assert "rankstream.settings" not in loaded_by(name)
+    assert len(loaded_by(name)) <= most

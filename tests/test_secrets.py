@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from producers.connection import client_options as of_kafka_python
+from producers.brokers.connection import client_options as of_kafka_python
 from rankstream.settings import KafkaSettings, Settings, SettingsError, load_settings
 from rankstream.snapshots import StoreUnavailable, store_of
 from streams.kafka.app import _credentials_of

@@ -60,15 +60,24 @@ def test_missing_node_fails_in_ci(tmp_path: Path) -> None:
         nodejs.node(nowhere | {"CI": "true"})
 
 
+OTHERS = ("javac", "zsh", "fish", "prometheus", "promtool", "redis-server")
+
+
 @pytest.mark.parametrize(
     ("there", "installed"),
     [
-        *(((name, "node", "npm"), "") for name in chromium.NAMES),
-        (("chromium", "node", "tsc"), ""),
-        (("chromium", "node"), "nodejs node-typescript"),
-        (("chromium",), "nodejs node-typescript"),
-        (("node", "npm"), "chromium"),
-        ((), "chromium nodejs node-typescript"),
+        *(((name, "node", "npm", *OTHERS), "") for name in chromium.NAMES),
+        (("chromium", "node", "tsc", *OTHERS), ""),
+        (("chromium", "node", *OTHERS), "nodejs node-typescript"),
+        (("chromium", *OTHERS), "nodejs node-typescript"),
+        (("node", "npm", *OTHERS), "chromium"),
+        (("chromium", "node", "npm", *OTHERS[:2], *OTHERS[3:]), "fish"),
+        (("chromium", "node", "npm", *OTHERS[:4], OTHERS[5]), "prometheus"),
+        (
+            (),
+            "chromium nodejs node-typescript default-jdk-headless zsh fish prometheus "
+            "redis-server",
+        ),
     ],
 )
 def test_ci_installs_what_is_not_there(
@@ -84,7 +93,7 @@ def test_ci_installs_what_is_not_there(
         program = programs / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{tmp_path}/called"\n')
         program.chmod(0o755)
-    for name in ("bash", "dirname", "sh"):
+    for name in ("bash", "dirname", "nice", "sh"):
         (programs / name).symlink_to(f"/bin/{name}")
 
     subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tcp_gate import Gate
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 SILENCE_S = 0.3
 
 
@@ -115,6 +115,21 @@ def test_what_is_held_back_comes_later(gate: Gate, client: socket.socket) -> Non
         assert answer(another, b"") == b"new"
 
 
+def test_what_is_held_by_its_bytes_is_passed_on_when_it_is_held_no_more(
+    gate: Gate, client: socket.socket
+) -> None:
+    """Others pass; and what was cut meanwhile never is."""
+    gate.hold(lambda piece: b"end" in piece)
+    assert answer(client, b"begin") == b"begin"
+    client.sendall(b"end")
+    assert is_silent(client)
+    with connected(gate) as another:
+        assert answer(another, b"begin") == b"begin"
+        another.sendall(b"end")
+        gate.hold(None)
+        assert answer(client, b"") == answer(another, b"") == b"end"
+
+
 def test_what_is_lost_stays_silent_and_nobody_is_told(
     gate: Gate, echo: Echo, client: socket.socket
 ) -> None:
@@ -144,7 +159,7 @@ def test_a_connection_that_is_half_closed_ends_for_its_client_only(
 
 def test_a_slow_gate_passes_everything_on(gate: Gate, client: socket.socket) -> None:
     """Later, each way."""
-    gate.flow(SILENCE_S)
+    gate.flow(4 * SILENCE_S)
     client.sendall(b"slowly")
     assert is_silent(client)
     assert answer(client, b"") == b"slowly"

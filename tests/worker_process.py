@@ -5,13 +5,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.settings import Settings, load_settings
 from streams.kafka.processes.preloader import short_name
 from streams.topology import topics_of
@@ -91,8 +91,19 @@ class WorkerProcess:
         child = self.child(role)
         if child is None:
             return False
-        child.kill()
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            return False
         return True
+
+    def kill_all(self) -> None:
+        """Kill -9 it and its children, of which one may be gone by then."""
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        self.process.kill()
+        self.process.wait()
 
     def stop(self) -> tuple[int, float]:
         """SIGTERM; exit status and seconds."""
@@ -144,10 +155,7 @@ def running(
         yield worker
     finally:
         if worker.process.poll() is None:
-            for child in psutil.Process(worker.process.pid).children(recursive=True):
-                child.kill()
-            worker.process.kill()
-            worker.process.wait()
+            worker.kill_all()
         worker.close()
 
 

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.interleaving.rankings import as_rankings
 from rankstream.settings import ExperimentSettings, Settings
 from streams.local import LocalPipeline, local_settings
 from tests.contract.cases import NOW_MS
 from tests.contract.vectors import FILES, FOLDER, stored, written
-from tests.interleaving_cases import LISTS_OF, Lists
+from tests.interleaving_cases import LISTS_OF, Lists, as_rankings
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -7,7 +7,7 @@ import pytest
 from deploy import broker as broker_module
 from deploy.broker import Broker, cache_folder, jars, java, main
 from deploy.process import ServerFailed, free_port
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
 from streams.topology import topics_of
 from tests.services import our_broker

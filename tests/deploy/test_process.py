@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -9,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from deploy.process import PORTS, ServerFailed, ServerProcess, answers, free_port
+from deploy.process import (
+    MOST_KEPT,
+    PORTS,
+    ServerFailed,
+    ServerProcess,
+    answers,
+    free_port,
+)
 
 PATIENT = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
 
@@ -25,7 +33,7 @@ def state_of(pid: int) -> str:
 
 def awaited_state(pid: int, letters: str) -> str:
     """The state of a process, once it is one of these."""
-    for _ in range(500):
+    for _ in range(10_000):
         state = state_of(pid)
         if state in letters or (not state and " " in letters):
             break
@@ -110,3 +118,20 @@ def test_ports_are_not_those_that_clients_are_given() -> None:
     if lent.exists():
         lowest = int(lent.read_text().split()[0])
         assert max(PORTS) < lowest or os.environ.get("CI") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others cannot keep a port")
+def test_a_port_is_given_once_until_its_server_listens_and_when_it_is_down() -> None:
+    """Whoever looks for one finds it taken; the server itself does not."""
+    first = free_port(n_in_a_row=3)
+    for port in (first, first + 2):
+        for _ in range(2):
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", port))
+            assert not answers(port)
+            with socket.create_server(("127.0.0.1", port)):
+                assert answers(port)
+    for _ in range(MOST_KEPT):
+        free_port()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first))

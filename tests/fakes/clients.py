@@ -7,7 +7,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from streams.kafka.group_positions import Committed, PositionsHang
+from streams.kafka.group.group_positions import Committed, PositionsHang
 from tests.fakes.consumer import FakeConsumer
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.points import Point, straight_on

@@ -16,9 +16,15 @@ from aiokafka.errors import KafkaError
 from tests.fakes.schedules import CONSUMERS, NAMES, TOPICS, Step
 
 GROUP = "group"
-POLLS_S = 60.0
+POLLS_S = 300.0
 AT_MS = time.time_ns() // 1_000_000
 """Of every record; a broker would soon delete older ones."""
+
+PATIENT_MS = 900_000
+"""The longest that brokers let a transaction be open: none is to end by itself."""
+
+SHORT_MS = 5_000
+"""The same of one that is to end by itself, but not before it was written to."""
 
 Seen = list[Any]
 
@@ -111,11 +117,11 @@ class Driver:
 
     # Producers.
 
-    async def _start(self, slot: int, **options: Any) -> None:
+    async def _start(self, slot: int, timeout_ms: int = PATIENT_MS) -> None:
         await self._stop(slot)
         producer = self._clients.producer(
             transactional_id=self._prefix + NAMES[slot], acks="all",
-            retry_backoff_ms=20, **options,
+            retry_backoff_ms=20, transaction_timeout_ms=timeout_ms,
         )  # fmt: skip
         self._producers[slot] = producer
         await producer.start()
@@ -183,7 +189,7 @@ class Driver:
 
     async def _expire(self, slot: int) -> Seen:
         """A transaction that times out; what its producer and others see then."""
-        await self._start(slot, transaction_timeout_ms=1_000)
+        await self._start(slot, timeout_ms=SHORT_MS)
         await self._begin(slot)
         sent = await self._send(slot, [(("one", 0), b"k", b"v", [])])
         await self._operator.expire(self._prefix + NAMES[slot])

@@ -13,7 +13,7 @@ from kafka.errors import TopicAlreadyExistsError
 from tests.fakes.kafka import FakeKafka
 
 ENDING = ["PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
-LONGEST_S = 30.0
+LONGEST_S = 300.0
 
 
 class FakeOperator:

@@ -21,7 +21,7 @@ from aiokafka.producer.transaction_manager import TransactionState
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import RecordMetadata
 
-from streams.kafka.membership import Membership
+from streams.kafka.group.membership import Membership
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content, Writer
 from tests.fakes.points import Point
@@ -102,6 +102,7 @@ class FakeProducer:
         ] = []
         self._sender: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._reasons: tuple[Any, ...] = ()
 
     async def start(self) -> None:
         """Become the only life of the transactional id."""
@@ -200,7 +201,7 @@ class FakeProducer:
         """Commit offsets of a group with the transaction, as one of its members."""
         self._check_transactional()
         if self._state is not TransactionState.IN_TRANSACTION:
-            raise IllegalOperation("Not in the middle of a transaction")
+            raise self._illegal("Not in the middle of a transaction")
         plain = {
             place: each if isinstance(each, int) else int(each[0])
             for place, each in offsets.items()
@@ -228,7 +229,7 @@ class FakeProducer:
         partitions = await self.partitions_for(topic)
         in_transaction = self._state is TransactionState.IN_TRANSACTION
         if self._name is not None and not in_transaction:
-            raise IllegalOperation("Can't send messages while not in transaction")
+            raise self._illegal("Can't send messages while not in transaction")
         assert partition in partitions, "Unrecognized partition"
         if self._is_closed:
             raise ProducerClosed
@@ -328,12 +329,11 @@ class FakeProducer:
                     RecordMetadata(topic, partition, each.place, answer, -1, 0, None)
                 )
 
-    @staticmethod
-    def _attempt(append: Callable[[], int]) -> int | KafkaError:
+    def _attempt(self, append: Callable[[], int]) -> int | KafkaError:
         try:
             return append()
         except InvalidProducerEpoch:
-            return ProducerFenced()
+            return self._fenced()
         except KafkaError as error:
             return error
 
@@ -365,12 +365,21 @@ class FakeProducer:
             except ConcurrentTransactions:
                 continue
             except InvalidProducerEpoch:
-                raise ProducerFenced from None
+                raise self._fenced() from None
             await self._point(f"{what}, answered")
             return answer
 
+    def _fenced(self) -> ProducerFenced:
+        """What is raised by a request of a former life, with who began the next one."""
+        name, _ = self._known()
+        return ProducerFenced(self._kafka.transactions.taker_of(name))
+
+    def _illegal(self, what: str) -> IllegalOperation:
+        """What is raised by what may not be asked, with why it may not be."""
+        return IllegalOperation(what, *self._reasons)
+
     def _fail(self, error: KafkaError) -> None:
-        self._state = TransactionState.FATAL_ERROR
+        self._state, self._reasons = TransactionState.FATAL_ERROR, error.args
         for pending in self._pending:
             if not pending.future.done():
                 pending.future.set_exception(copy.copy(error))

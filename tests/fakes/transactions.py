@@ -17,12 +17,14 @@ from aiokafka.errors import (
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     InvalidTxnState,
+    UnknownError,
     UnknownTopicOrPartitionError,
 )
 
-from streams.kafka.member_offsets import VotedOut
-from streams.kafka.membership import Membership
+from streams.kafka.group.member_offsets import VotedOut
+from streams.kafka.group.membership import Membership
 from tests.fakes.partition_log import PartitionLog, Writer
+from tests.fakes.points import owner
 
 Offsets = dict[TopicPartition, int]
 
@@ -47,6 +49,7 @@ class Transaction:
     places: set[TopicPartition] = field(default_factory=set)
     offsets: dict[str, Offsets] = field(default_factory=dict)
     taken: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    taker: str = ""
 
     @property
     def writer(self) -> Writer:
@@ -72,6 +75,8 @@ class Transactions:
     ----------
     is_group_first
         Whether offsets of a group count before the markers of partitions are written.
+    unanswered
+        Ids whose next transaction that ends is answered with an error all the same.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class Transactions:
     ) -> None:
         self.is_eager = is_eager
         self.is_group_first = False
+        self.unanswered: set[str] = set()
         self._find = find
         self._groups = groups
         self._known: dict[str, Transaction] = {}
@@ -108,7 +114,7 @@ class Transactions:
         if known.phase is Phase.ENDING:
             raise ConcurrentTransactions
         known.epoch += 1
-        known.phase = Phase.EMPTY
+        known.phase, known.taker = Phase.EMPTY, owner()
         return known.writer
 
     def expire(self, name: str) -> None:
@@ -116,6 +122,7 @@ class Transactions:
         known = self._known[name]
         if known.phase is Phase.ONGOING:
             known.epoch += 1
+            known.taker = owner()
             self._decide(known, is_commit=False)
 
     def add_places(self, name: str, by: Writer, places: set[TopicPartition]) -> None:
@@ -158,7 +165,7 @@ class Transactions:
         if member is not None:
             generation, ids = self.members.get(group, (0, set()))
             if member.generation != generation or member.member_id not in ids:
-                raise VotedOut
+                raise VotedOut(member.member_id)
         if any(self._find(place) is None for place in offsets):
             raise UnknownTopicOrPartitionError
         known.offsets.setdefault(group, {}).update(offsets)
@@ -205,15 +212,23 @@ class Transactions:
         ------
         KafkaError
             Where another life of the producer has begun, there is no transaction or
-            it ended otherwise, or its markers are being written.
+            it ended otherwise, or its markers are being written. One that is not
+            answered may have ended.
         """
         known = self._checked(name, by)
         if known.phase is Phase.ONGOING:
             self._decide(known, is_commit=is_commit)
+            if name in self.unanswered:
+                self.unanswered.remove(name)
+                raise UnknownError
         elif known.phase is Phase.EMPTY or known.is_commit != is_commit:
             raise InvalidTxnState
         elif known.phase is Phase.ENDING:
             raise ConcurrentTransactions
+
+    def taker_of(self, name: str) -> str:
+        """Whose task began the last life of an id; nobody's where it expired."""
+        return self._known[name].taker
 
     def writer_of(self, name: str) -> Writer:
         """The life of a producer that may write now."""

@@ -1,8 +1,12 @@
-"""A worker without one of its safeguards, to prove that the harness can fail.
+"""A worker that is other than users start it.
 
-python -m tests.fire.broken_worker {position|watermark} --config FILE
+python -m tests.fire.broken_worker {position|watermark|fence|phases} --config FILE
+
+One is without one of its safeguards, to prove that the harness can fail; or its
+processes kill themselves amid a commit as they are told (`tests.fire.commit_phases`).
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,11 +15,14 @@ from rankstream.operations.cli import main as rankstream
 from rankstream.settings import load_settings
 from rankstream.wire.events import Frontier
 from streams.event_time import Watermark
-from streams.kafka.committer import Committer
-from streams.kafka.partition_life import Event
+from streams.kafka.group.member_offsets import MemberProducer
+from streams.kafka.partitions.committer import Committer
+from streams.kafka.partitions.partition_life import Event
 from streams.kafka.processes.role_processes import Preloaded
 from streams.kafka.processes.supervisor import supervise
+from streams.kafka.state.transactions import Transactions
 from streams.worker_roles import ROLES
+from tests.fire.commit_phases import kill_at_phases
 from tests.fire.events import DISORDER_MS
 
 
@@ -42,16 +49,39 @@ def with_the_largest_time() -> None:
     Watermark.take = take  # type: ignore[method-assign]
 
 
-FAULTS = {"position": without_resume_position, "watermark": with_the_largest_time}
+def without_a_fence() -> None:
+    """Nobody has another's id, and no broker asks who commits."""
+    transactions: Any = Transactions
+    producer: Any = MemberProducer
+    begin, send = transactions.__init__, producer.send_offsets_to_transaction
+
+    def of_this_process(self: Any, cluster: Any, name: str, *timeout_ms: int) -> None:
+        begin(self, cluster, f"{name}-{os.getpid()}", *timeout_ms)
+
+    async def as_anybody(self: Any, offsets: Any, group_id: str, _: Any = None) -> None:
+        await send(self, offsets, group_id)
+
+    transactions.__init__ = of_this_process
+    producer.send_offsets_to_transaction = as_anybody
+
+
+FAULTS = {
+    "position": without_resume_position,
+    "watermark": with_the_largest_time,
+    "fence": without_a_fence,
+}
 
 
 def main(words: list[str]) -> int:
-    """Run all roles that there is work for, or one of them, broken."""
+    """Run all roles that there is work for, or one of them, as it was asked for."""
     broken, *options = words
-    FAULTS[broken]()
-    if "--child" in options:
+    _, config, *child = options
+    if broken in FAULTS:
+        FAULTS[broken]()
+    elif child:
+        kill_at_phases(child[-1], Path(config).parent)
+    if child:
         return rankstream(["worker", *options])
-    _, config = options
     settings = load_settings(Path(config), {})
     needed = [name for name, role in ROLES.items() if role.is_needed(settings)]
     loaded = dict.fromkeys(name for role in needed for name in ROLES[role].loads)

@@ -15,7 +15,7 @@ import psutil
 from tests.fire.builds import environment
 from tests.worker_process import PATIENCE_S, role_of
 
-BREAKS = ("position", "watermark")
+BREAKS = ("position", "watermark", "fence")
 
 
 class Missed(RuntimeError):
@@ -31,7 +31,7 @@ class Worker:
     Parameters
     ----------
     broken
-        Which of its safeguards is switched off, if any.
+        Which of its safeguards is switched off, or `phases`, if any.
     tree
         The build that it runs; None is this one.
     """

@@ -14,6 +14,7 @@ from deploy.redis_server import Redis
 from streams.worker_roles import kinds_of
 from tests.fire.brokers import Brokers
 from tests.fire.cluster import Missed, Worker
+from tests.fire.commit_phases import PHASES, Order
 from tests.fire.observer import Observer
 from tests.fire.plans import Fault
 from tests.fire.readers import Readers
@@ -23,6 +24,14 @@ PATIENCE_S = 300.0
 
 SETTLED_S = 8.0
 STARTED = r"event=restored partition="
+
+AHEAD = 200
+"""So many events are sent beyond what was: some of them close windows."""
+
+STILL_S = 2.0
+"""What did not come for so long may need more events than were let through."""
+
+TRIES = 10
 
 
 @dataclass
@@ -94,8 +103,9 @@ class Strikes:
         """Strike all; the gate is open afterwards."""
         progress = 0
         for number, fault in enumerate(self._plan):
-            following = self._shares[number + 1 :] or [self._n_events - 200]
-            self._sender.gate = following[0]
+            last = max(self._n_events - 200, self._shares[number])
+            following = self._shares[number + 1 :] or [last]
+            self._sender.gate = max(following[0], self._sender.n_sent + AHEAD)
             self._await_sent(self._shares[number])
             self._await_progress(progress)
             time.sleep(float(self._rng.random()))
@@ -112,6 +122,9 @@ class Strikes:
             if time.monotonic() > deadline:
                 raise Missed(f"{what} did not come in {PATIENCE_S:.0f} s")
             time.sleep(0.02)
+
+    def _send_more(self) -> None:
+        self._sender.gate = max(self._sender.gate, self._sender.n_sent + AHEAD)
 
     def _await_sent(self, n_events: int) -> None:
         self._await(lambda: self._sender.n_sent >= n_events, f"event {n_events:,}")
@@ -149,9 +162,11 @@ class Strikes:
             return self._kill_while_publishing(worker)
         if fault.moment == "training":
             return self._kill_while_training(worker)
+        if fault.moment in PHASES:
+            return self._kill_amid_commit(worker, fault.target, fault.moment)
         child = worker.awaited_child(fault.target)
         child.kill()
-        child.wait(10)
+        child.wait(PATIENCE_S)
         return f"pid {child.pid}"
 
     def _do_stop(self, _: Fault) -> str:
@@ -166,38 +181,67 @@ class Strikes:
             )
         return f"exit status 0 in {seconds} s"
 
+    def _kill_amid_commit(self, worker: Worker, role: str, phase: str) -> str:
+        """Its next commit that comes there; which one that is, the pipeline says."""
+        order, since = Order(worker.log.parent), worker.log_end()
+        order.give(role, phase)
+
+        def is_done() -> bool:
+            # A role downstream commits once more was sent.
+            self._send_more()
+            return not order.is_open()
+
+        try:
+            self._await(is_done, f"{phase} of a commit of {role}")
+        finally:
+            order.withdraw()
+        if not worker.wait_for(
+            rf"event=child-ended role={role} status=-9\b", since, PATIENCE_S
+        ):
+            raise Missed(f"{role} must be killed amid a commit; it lives")
+        return PHASES[phase]
+
     def _kill_while_restoring(self, worker: Worker, role: str) -> str:
         """Kill, and kill the next one while it reads its state back."""
         topic = "|".join(sorted({kind.source for kind in kinds_of(role)}))
         begun = re.compile(rf"event=restoring partition=((?:{topic})\[\d+\])")
-        for _ in range(5):
+        for _ in range(TRIES):
             child = worker.awaited_child(role)
             child.kill()
-            child.wait(10)
+            child.wait(PATIENCE_S)
             since = worker.log_end()
             if not worker.wait_for(begun.pattern, since, PATIENCE_S):
                 continue
             following = worker.awaited_child(role)
             following.kill()
-            following.wait(10)
+            following.wait(PATIENCE_S)
             said = worker.said(since)
             place = list(begun.finditer(said))[-1][1]
             if f"event=restored partition={place}" not in said:
                 return f"{place} was being restored by pid {following.pid}"
-        raise Missed(f"{role} must be killed while it restores; it was not in 5 tries")
+        raise Missed(
+            f"{role} must be killed while it restores; it was not in {TRIES} tries"
+        )
 
     def _kill_while_publishing(self, worker: Worker) -> str:
         """Redis stands still: the publisher waits for the answer to its script."""
         child = worker.awaited_child("publish")
-        n_versions = len(self._readers.versions)
-        self._await(
-            lambda: len(self._readers.versions) > n_versions, "another version in Redis"
-        )
+        n_versions, since_s = len(self._readers.versions), time.monotonic()
+
+        def has_come() -> bool:
+            # The gate may have been reached, and all before it learned, meanwhile.
+            nonlocal since_s
+            if time.monotonic() - since_s > STILL_S:
+                since_s = time.monotonic()
+                self._send_more()
+            return len(self._readers.versions) > n_versions
+
+        self._await(has_come, "another version in Redis")
         self._redis.pause()
         try:
             waits = _waits_for(child, self._redis.port, timeout_s=60.0)
             child.kill()
-            child.wait(10)
+            child.wait(PATIENCE_S)
         finally:
             self._redis.resume()
         if not waits:
@@ -208,17 +252,17 @@ class Strikes:
 
     def _kill_while_training(self, worker: Worker) -> str:
         """Ask for an intervention, and kill whoever makes it before it is published."""
-        for _ in range(5):
+        for _ in range(TRIES):
             child, since = worker.awaited_child("train"), worker.log_end()
             self._ask()
             if not worker.wait_for(r"event=training model=", since, PATIENCE_S):
                 continue
             child.kill()
-            child.wait(10)
+            child.wait(PATIENCE_S)
             if "event=intervention" not in worker.said(since):
                 return f"pid {child.pid} was training"
         raise Missed(
-            "the trainer must be killed while it trains; it was not in 5 tries"
+            f"the trainer must be killed while it trains; it was not in {TRIES} tries"
         )
 
     def _do_broker(self, fault: Fault) -> str:
@@ -240,6 +284,9 @@ class Strikes:
         partition = int(self._rng.integers(n_partitions))
         return self._broker.kill_leader(topic, partition, float(fault.target))
 
+    def _do_coordinator(self, fault: Fault) -> str:
+        return self._broker.kill_coordinator(float(fault.target))
+
     def _do_redis(self, fault: Fault) -> str:
         self._readers.is_emptied = True
         self._redis.kill()
@@ -257,10 +304,15 @@ class Strikes:
                 raise Missed(f"{worker.name} must be given a partition; it was not")
             return "was given " + ", ".join(_restored(worker, since))
         if fault.target == "leave":
+            (other,) = (each for each in self._workers.values() if each is not worker)
+            since = other.log_end()
             status, seconds = worker.stop()
             if status:
                 raise Missed(f"{worker.name} must leave with 0; got {status}")
-            return f"exit status 0 in {seconds} s"
+            if not other.wait_for(STARTED + r"events", since, PATIENCE_S):
+                raise Missed(f"{other.name} must take over what {worker.name} had")
+            taken = ", ".join(_restored(other, since))
+            return f"exit status 0 in {seconds} s; taken over: {taken}"
         worker.kill()
         return "killed, all of it"
 
@@ -271,6 +323,9 @@ class Strikes:
         first, second = self._workers["first"], self._workers["second"]
         _await_settled(first, second)
         child = second.awaited_child(fault.target)
+        # Under load, so that it has folded what no commit covers yet.
+        self._sender.gate = max(self._sender.gate, self._sender.n_sent + 2 * AHEAD)
+        self._await_progress(self._observer.progress())
         since, since_first = second.log_end(), first.log_end()
         child.suspend()
         try:
@@ -281,8 +336,9 @@ class Strikes:
             self._await_progress(before)
         finally:
             child.resume()
-        pattern = rf"event=child-ended role={fault.target} status=(?!0\b)"
-        if not second.wait_for(pattern, since, PATIENCE_S):
+        ended = rf"event=child-ended role={fault.target} status=(?!0\b)"
+        second.wait_for(f"{ended}|{STARTED}events", since, PATIENCE_S)
+        if not re.search(ended, second.said(since)):
             raise Missed("a paused worker whose work was taken over must end; it lives")
         said = re.search(r"event=failed[^\n]*", second.said(since))
         return f"taken over: {', '.join(taken)}; fenced: {said[0] if said else '?'}"

@@ -17,29 +17,28 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
-from rankstream.wire.changes import change_key
-from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError
+from rankstream.wire.models.changes import change_key
+from rankstream.wire.models.deployments import is_deployment
 from rankstream.wire.topics import INTERACTIONS, SNAPSHOTS
 from streams.learning.learn import STATE_TOPIC, InteractionsBroken, Learn
 from streams.recount.differences import Verdict
 from streams.stage import SourceRecord
 from tests.fire.letters import last_values
 
-PATIENCE_S = 15.0
+PATIENCE_S = 300.0
 """How long the publisher may take for the last version, and a Redis to be refilled."""
 
 
 def is_newest_served(settings: Settings, model: str) -> bool:
     """Whether Redis comes to hold the newest version in the topic, whole."""
-    newest = max(_snapshots(settings, model), default=None)
     store = store_of(settings, retries=0)
     deadline = time.monotonic() + PATIENCE_S
     with contextlib.closing(store):
-        while _served(store, model) != newest:
+        while _served(store, model) != max(_snapshots(settings, model), default=None):
             if time.monotonic() > deadline:
                 return False
-            time.sleep(0.1)
+            time.sleep(0.5)
     return True
 
 

@@ -62,7 +62,8 @@ def query_event(
         event["exposures"] = base64.b64encode(exposures.tobytes()).decode()
     else:
         del event["candidates"]
-    if number % 3 == 0 and "candidates" in event:
+    is_learned_from = event["intervention"] == TRAINED
+    if (is_learned_from or number % 3 == 0) and "candidates" in event:
         event["features_hash"] = features_hash(N_FEATURES).hex()
         rows = np.array([_features_of(item) for item in items], "<f4")
         event["candidate_features"] = base64.b64encode(rows.tobytes()).decode()

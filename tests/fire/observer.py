@@ -79,7 +79,7 @@ class Observer:
     def stop(self) -> None:
         """Follow no more."""
         self._stop.set()
-        self._thread.join(10)
+        self._thread.join(60)
         with contextlib.suppress(KafkaError):
             self._consumer.close()
 

@@ -1,11 +1,13 @@
 """Plans: which faults a run is struck by, in which order."""
 
+import itertools
 import re
 from typing import NamedTuple
 
 import numpy as np
 
 from streams.worker_roles import ROLES, kinds_of
+from tests.fire.commit_phases import PHASES
 
 STAGED = [role for role in ROLES if kinds_of(role)]
 """Roles whose state is read back."""
@@ -27,11 +29,12 @@ SECONDS = r"\d+(?:\.\d+)?"
 
 KINDS = {
     "kill": re.compile(
-        rf"(?:{'|'.join(STAGED)})(?:@restoring)?|publish(?:@publishing)?|train(?:@training)?|all"
+        rf"(?:{'|'.join(STAGED)})(?:@(?:restoring|{'|'.join(PHASES)}))?|publish(?:@publishing)?|train(?:@training)?|all"
     ),
     "stop": re.compile(r"all"),
     "broker": re.compile(rf"{SECONDS}(?:@kill)?"),
     "leader": re.compile(SECONDS),
+    "coordinator": re.compile(SECONDS),
     "redis": re.compile(SECONDS),
     "first": re.compile(r"join|leave"),
     "second": re.compile(r"join|leave|kill"),
@@ -40,7 +43,10 @@ KINDS = {
 """What each kind of fault can strike."""
 
 WORKERS = ("first", "second")
-LASTING = ("broker", "leader", "redis")
+CLUSTERED = ("leader", "coordinator")
+"""Where one broker is struck, and others must be there."""
+
+LASTING = ("broker", *CLUSTERED, "redis")
 NEEDED = {"kill": {"first"}, "stop": {"first"}, "pause": {"first", "second"}}
 """Workers that must be there."""
 
@@ -95,10 +101,14 @@ OTHERS = {
 }
 """What a plan holds beside its kills, in this order."""
 
+PHASED = [f"kill:{role}@{phase}" for phase in PHASES for role in STAGED]
+"""What the plan `phases` takes its kills of, in turn."""
+
 FIXED = {
     "none": [],
     "outages": ["broker:30", "broker:70", "broker:110", "broker:70@kill"],
-    "leaders": ["leader:10"] * 5,
+    "leaders": ["leader:10", "coordinator:10"] * 3,
+    "moves": ["second:join", "second:leave"] * 15,
     "rolling": [
         "second:join",
         "first:leave",
@@ -117,8 +127,11 @@ def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
     Parameters
     ----------
     name
-        `full` or `small`, one of `FIXED`, or the faults, with commas between.
+        `full`, `small` or `phases`, one of `FIXED`, or the faults, with commas between.
     """
+    if name == "phases":
+        turns = itertools.islice(itertools.cycle(PHASED), n_kills)
+        return [fault_of(text) for text in turns]
     if name not in OTHERS:
         texts = FIXED[name] if name in FIXED else name.split(",")
         return _checked([fault_of(text) for text in texts])

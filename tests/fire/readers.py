@@ -55,7 +55,7 @@ class Readers:
         """Poll no more."""
         self._stop.set()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
         self.torn += sum(
             count
             for reason, count in self._ranker.failures.items()

@@ -9,7 +9,7 @@ from typing import Any
 
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.operations.recount.log import recount_topics
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
@@ -17,6 +17,7 @@ from streams.topology import topics_of
 from tests.fire.brokers import Brokers
 from tests.fire.builds import build_of, create_topics
 from tests.fire.cluster import Missed, Worker, restarts
+from tests.fire.commit_phases import PHASES
 from tests.fire.configuration import NAMESPACE, Options, settings_file
 from tests.fire.events import Events, step_of
 from tests.fire.faults import Strikes, as_json
@@ -35,17 +36,19 @@ from tests.fire.report import FIGURES
 from tests.fire.sender import Sender
 from tests.fire.training import (
     ask_for_intervention,
+    await_trained,
     compare_trained,
     n_trained,
     settled,
 )
 from tests.fire.verdict import verdict_of
+from tests.session.kernels import compile_trainings
 
 SECONDS_A_FAULT = 20.0
 """Beside those that the fault itself takes."""
 
-DRAIN_S = 180.0
-START_S = 180.0
+DRAIN_S = 600.0
+START_S = 600.0
 BROKEN_QUIET_S = 40.0
 """A worker that is broken on purpose may never come to the end."""
 
@@ -109,7 +112,10 @@ class Run:
         config = settings_file(folder, "first", options, broker, redis)
         self.settings: Settings = load_settings(config, {})
         second = settings_file(folder, "second", options, broker, redis)
-        broken, commit = options.broken, options.commit
+        commit = options.commit
+        plan = plan_of(options.plan, options.n_kills, options.seed)
+        is_phased = any(fault.moment in PHASES for fault in plan)
+        broken = options.broken or ("phases" if is_phased else "")
         tree = build_of(commit, folder / "build") if commit else None
         if tree is not None:
             create_topics(tree, config)
@@ -121,6 +127,8 @@ class Run:
             "second": Worker("second", second, folder, broken),
         }
         warm_up(self.settings)
+        if TRAINED in self.settings.models:
+            compile_trainings()
         self.events = self._drawn_events()
         n_services = 0 if options.is_fast else options.n_services
         self.services = [
@@ -145,7 +153,7 @@ class Run:
         options = self._options
         rate = rate_of(options)
         self.sender = Sender(
-            self.events, self.settings, self.observer, rate, self._finish_services
+            self.events, self.settings, self.observer, rate, self._before_end
         )
         self.strikes = Strikes(
             plan,
@@ -196,11 +204,11 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""
-        must_train = not self._options.is_poisoned
-        # What is broken may leave nothing to be trained from.
+        must_train = self._must_train()
         if TRAINED in self.settings.models and not self._options.broken:
             settled(self.settings, self.events.expected, must_train=must_train)
-        is_served = all(
+        # A worker that is broken on purpose may never publish the last one.
+        is_served = bool(self._options.broken) or all(
             is_newest_served(self.settings, model)
             for model in (MODEL, TRAINED)
             if model in self.settings.models
@@ -256,9 +264,17 @@ class Run:
         sender = self.sender.n_sent if self.sender else 0
         return sender + sum(each.n_sent for each in self.services)
 
-    def _finish_services(self) -> None:
+    def _before_end(self) -> None:
         for service in self.services:
             service.finish()
+        if self._must_train():
+            await_trained(self.settings, self.events.expected)
+
+    def _must_train(self) -> bool:
+        # What is broken may leave nothing to be trained from, and so does a record of
+        # twenty hours ahead.
+        is_whole = not self._options.broken and not self._options.is_poisoned
+        return is_whole and TRAINED in self.settings.models
 
     def _drawn_events(self) -> Events:
         options, now_ms = self._options, int(time.time() * 1_000)

@@ -12,24 +12,23 @@ BUSY = "--stop-s", "600"
 
 
 def test_kills_and_a_broker_that_goes_change_nothing() -> None:
-    """Killed while it restores and while it publishes; every outcome is as planned."""
+    """Killed while it restores, publishes and commits; every outcome is as planned."""
     options = (
         "--fast",
         "--events",
         "3500",
         "--rate",
         "280",
-        "--kills",
-        "3",
         "--plan",
-        "small",
+        "kill:fold@restoring,broker:8,kill:publish@publishing,stop:all,"
+        "kill:train@training,kill:fold@ending",
         *BUSY,
     )
     result = fire(*options)
     assert {name: result[name] for name in FIGURES} == dict.fromkeys(FIGURES, 0), result
     assert result["ok"], result
     struck = {fault["where"] for fault in result["faults"]}
-    assert {"kill:fold@restoring", "kill:publish@publishing", "broker:8"} <= struck
+    assert {"kill:fold@restoring", "kill:fold@ending", "broker:8"} <= struck
 
 
 def test_without_the_resume_position_something_is_double() -> None:

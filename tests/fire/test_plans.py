@@ -10,6 +10,7 @@ from tests.fire.plans import FIXED, OTHERS, Fault, fault_of, plan_of, seconds_of
 FAULTS = [
     "kill:fold",
     "kill:ingest@restoring",
+    "kill:fold@ending",
     "kill:publish@publishing",
     "kill:train",
     "kill:train@training",
@@ -18,6 +19,7 @@ FAULTS = [
     "broker:30",
     "broker:70@kill",
     "leader:2.5",
+    "coordinator:10",
     "redis:30",
     "second:join",
     "second:kill",
@@ -36,8 +38,16 @@ def test_a_fault_says_what_it_was_read_from(text: str) -> None:
     "text",
     [
         *("", "kill", "kill:nobody", "kill:train@restoring", "stop:fold"),
+        *("kill:train@begun", "kill:all@ended", "kill:fold@never"),
         *("broker", "broker:-1", "broker:30@restoring", "leader:", "leader:ten"),
-        *("leader:10@kill", "redis:30@kill", "first:kill", "second:stop", "upgrade"),
+        *(
+            "leader:10@kill",
+            "coordinator:ten",
+            "redis:30@kill",
+            "first:kill",
+            "second:stop",
+            "upgrade",
+        ),
     ],
 )
 def test_what_is_no_fault_is_refused(text: str) -> None:
@@ -69,7 +79,7 @@ def test_nobody_is_struck_who_is_not_there(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "n_kills", "seed"),
-    [*itertools.product([*OTHERS, *FIXED], [0, 4, 20], [1, 2])],
+    [*itertools.product([*OTHERS, *FIXED, "phases"], [0, 4, 20], [1, 2])],
 )
 def test_named_plans_are_of_faults_in_an_order_that_can_be(
     name: str, n_kills: int, seed: int
@@ -79,7 +89,7 @@ def test_named_plans_are_of_faults_in_an_order_that_can_be(
     if plan:
         assert plan_of(",".join(map(str, plan)), 0, seed) == plan
     n_found = sum(fault.kind == "kill" for fault in plan)
-    assert n_found == (n_kills if name in OTHERS else 0)
+    assert n_found == (0 if name in FIXED else n_kills)
 
 
 def test_a_plan_lasts_as_long_as_its_faults() -> None:

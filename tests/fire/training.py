@@ -10,14 +10,13 @@ from typing import Any
 from producers.event_producer import SendFailed, send_records
 from producers.formats.canonical_dump import Header, write_dump
 from producers.topic_reader import TopicReader
-from rankstream.operations.answers.verification import verified
+from rankstream.operations.answers.models.verification import verified
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotError, decode_snapshot
-from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, pointer_of
-from rankstream.wire.snapshot_names import sha256_of
-from rankstream.wire.topics import EVENTS, PREFERENCES, SNAPSHOTS, TRAINING
-from rankstream.wire.training import (
+from rankstream.wire.models.deployments import is_deployment
+from rankstream.wire.models.snapshot_names import sha256_of
+from rankstream.wire.models.training import (
     SCHEMA,
     Position,
     Request,
@@ -27,7 +26,8 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
+from rankstream.wire.topics import EVENTS, PREFERENCES, SNAPSHOTS, TRAINING
 from streams.comparisons.intervention_lists import CLICKS, LISTS, merged
 from streams.recount.differences import Verdict
 from tests.fire.events import ACTIONS
@@ -41,9 +41,19 @@ FIRST = 300
 PATIENCE_S = 600.0
 """How long it may last that is under way, or is due, when all is folded."""
 
+OPEN_S = 400.0
+"""How long sources are kept open for a first training."""
+
+ASK_S = 20.0
+
 
 def trained_config(n_events: int) -> str:
-    """Settings of a model that trains itself several times in a run."""
+    """Settings of a model that trains itself several times in a run.
+
+    Half of the queries are held out, and hardly any support is asked for: few lists
+    live at a time, and where none of them were of a query held out, or items of it were
+    shown by chance too seldom, nothing was ever trained.
+    """
     return f"""
 [models.{TRAINED}]
 features = 4
@@ -53,7 +63,8 @@ first = {FIRST}
 last = {max(2 * FIRST, n_events // 3)}
 interventions = 6
 epochs = 3
-least_support = 1.0
+held_out = 0.5
+least_support = 0.01
 most_unsupported = 1.0
 examination = [1.0, 0.7, 0.5, 0.4, 0.3]
 """
@@ -158,6 +169,24 @@ class Asking:
 def n_trained(settings: Settings) -> int:
     """How often the model was trained."""
     return len(Written(settings).runs) if TRAINED in settings.models else 0
+
+
+def await_trained(settings: Settings, expected: Expected) -> None:
+    """Ask for a training until there was one, or patience is over.
+
+    While the sources are open: once they end no list lives, and nothing is left to be
+    trained from.
+    """
+    deadline = time.monotonic() + OPEN_S
+    asking = Asking(settings, ASK_S)
+    asking.start()
+    try:
+        while len(expected.shown) > FIRST and not n_trained(settings):
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.5)
+    finally:
+        asking.stop()
 
 
 def settled(settings: Settings, expected: Expected, *, must_train: bool) -> Written:

@@ -22,7 +22,8 @@ ROOMS = (
     "streams/comparisons", "streams/decisions",
     "streams/learning", "streams/training", "streams/estimation",
     "streams/adaptation", "streams/event_time.py", "streams/dead_letter.py",
-    "streams/partition_fold.py", "streams/state_pieces.py", "rankstream/wire",
+    "streams/partition_fold.py", "streams/source_records.py",
+    "streams/state_pieces.py", "rankstream/wire",
     "rankstream/ranking", "rankstream/adapters", "rankstream/operations/serving",
 )  # fmt: skip
 """What is drawn from."""

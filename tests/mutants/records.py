@@ -43,12 +43,6 @@ class Record:
         files = [name.partition(" ")[0] for name in names]
         return sorted({file for file in files if files.count(file) > 1})
 
-    def mutants(self) -> dict[str, dict[str, Any]]:
-        """The results of mutants, by their digests."""
-        return {
-            name: one for (what, name), one in self._known.items() if what != "file"
-        }
-
 
 def _key(line: dict[str, Any]) -> tuple[str, str]:
     return line["what"], line["name"]

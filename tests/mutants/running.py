@@ -19,8 +19,9 @@ from tests.mutants.mutant import Mutant, NotApplicable
 from tests.mutants.nearest_tests import Imports
 from tests.mutants.records import DIED, Record
 
-BUDGET_S = 20.0
-"""Seconds of processor for a mutant, after which no other test file begins."""
+BUDGET_S = 40.0
+"""Seconds of processor for a mutant, after which no other test file begins. A run that
+does not count, as the file is unfit, takes none of them."""
 
 INTERPRETED, COMPILED = "interpreted", "compiled"
 """How kernels are run: compiled only by tests that are slow or fail otherwise, as
@@ -124,7 +125,6 @@ class Runner:
 
     def _seen_by(self, file: str, mutant: Mutant) -> Result:
         """Run a test file on a mutant; what fails without it too does not count."""
-        cpu_s = 0.0
         for mode in (INTERPRETED, COMPILED):
             unfit = self._record.known("file", f"{file} {mode}", self._digest(file))
             if unfit is not None:
@@ -135,12 +135,11 @@ class Runner:
                 self._copy.kernels_for(is_anew) as kernels,
             ):
                 found = self._tested(file, mode, kernels)
-            cpu_s += found["cpu_s"]
             if found["outcome"] in {"passed", "nothing"}:
-                return {**found, "cpu_s": cpu_s}
+                return found
             if self._passes_alone(file, found, mode):
-                return {**found, "cpu_s": cpu_s, "failed": found["failed"] or file}
-        return {"outcome": "nothing", "failed": "", "cpu_s": cpu_s}
+                return {**found, "failed": found["failed"] or file}
+        return {"outcome": "nothing", "failed": "", "cpu_s": 0.0}
 
     def _passes_alone(self, file: str, found: Result, mode: str) -> bool:
         """Whether what failed, or did not end, passes without a fault."""
@@ -148,7 +147,8 @@ class Runner:
         known = self._record.known("test", f"{test} {mode}", digest)
         if known is None:
             without = self._tested(test, mode, self._copy.kernels)
-            is_slow = not found["failed"] and without["cpu_s"] > MOST_S[mode] / SLOWER
+            is_over = found["outcome"] == "timeout"
+            is_slow = is_over and without["cpu_s"] > MOST_S[mode] / SLOWER
             is_fit = without["outcome"] == "passed" and not is_slow
             known = {"what": "test", "name": f"{test} {mode}", "digest": digest}
             known |= {**without, "outcome": "passed" if is_fit else "unfit"}
@@ -195,8 +195,14 @@ class Run:
 
     def run(
         self, mutants: Iterable[Mutant], n_workers: int, tell: Callable[[str], object]
-    ) -> None:
+    ) -> dict[str, Result]:
         """Run mutants that the record does not have yet, and tell of each.
+
+        Returns
+        -------
+        dict
+            Results by digests of mutants, of the files as they are now; those that were
+            not begun are missing.
 
         Raises
         ------
@@ -212,13 +218,21 @@ class Run:
                     f"one run must have its copies for itself; {self.folder} is in "
                     "use: wait for the other one, or name a --folder"
                 ) from None
-            self._run_with_workers(mutants, n_workers, tell)
+            return self._run_with_workers(mutants, n_workers, tell)
 
     def _run_with_workers(
         self, mutants: Iterable[Mutant], n_workers: int, tell: Callable[[str], object]
-    ) -> None:
+    ) -> dict[str, Result]:
         imports = Imports(self.tree)
-        waiting = self._waiting(mutants, imports)
+        digests = {
+            one: imports.digest([one.path, *imports.nearest_tests(one.path)])
+            for one in mutants
+        }
+        waiting: queue.SimpleQueue[tuple[Mutant, str]] = queue.SimpleQueue()
+        # In an order in which a run that is ended early has seen some of each room.
+        for mutant in sorted(digests, key=lambda one: one.digest):
+            if self.record.known("mutant", mutant.digest, digests[mutant]) is None:
+                waiting.put((mutant, digests[mutant]))
         total = waiting.qsize()
 
         def work(number: int) -> None:
@@ -237,19 +251,11 @@ class Run:
 
         with ThreadPoolExecutor(n_workers) as workers:
             list(workers.map(work, range(n_workers)))
-
-    def _waiting(
-        self, mutants: Iterable[Mutant], imports: Imports
-    ) -> "queue.SimpleQueue[tuple[Mutant, str]]":
-        """What has no result of the files as they are."""
-        waiting: queue.SimpleQueue[tuple[Mutant, str]] = queue.SimpleQueue()
-        # In an order in which a run that is ended early has seen some of each room.
-        for mutant in sorted(mutants, key=lambda one: one.digest):
-            nearest = imports.nearest_tests(mutant.path)
-            digest = imports.digest([mutant.path, *nearest])
-            if self.record.known("mutant", mutant.digest, digest) is None:
-                waiting.put((mutant, digest))
-        return waiting
+        known = {
+            one.digest: self.record.known("mutant", one.digest, digest)
+            for one, digest in digests.items()
+        }
+        return {name: result for name, result in known.items() if result is not None}
 
     def _killer(self, mutant: Mutant) -> str:
         first = self.killers.get(mutant.digest, "")

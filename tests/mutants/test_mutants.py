@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.mutants import __main__ as command
 from tests.mutants.__main__ import TREE, main
 from tests.mutants.c_sites import c_sites
 from tests.mutants.copied_tree import CopiedTree
@@ -254,10 +255,9 @@ def test_a_run_names_the_test_that_it_lacks(planted: Path, tmp_path: Path) -> No
 
     def run(name: str) -> dict[str, dict]:
         record = Record(tmp_path / name)
-        Run(planted, tmp_path / "copies", record, loaded=("hypothesis",)).run(
+        return Run(planted, tmp_path / "copies", record, loaded=("hypothesis",)).run(
             faults, 1, told.append
         )
-        return record.mutants()
 
     before = run("before")
     assert [before[one.digest]["outcome"] for one in faults] == ["killed", "gone"]
@@ -275,6 +275,22 @@ def test_a_run_names_the_test_that_it_lacks(planted: Path, tmp_path: Path) -> No
     assert alive.startswith(f"{faults[0].digest} {faults[0]}\n    died of {test};")
 
 
+def test_a_fault_that_ends_the_process_is_seen(planted: Path, tmp_path: Path) -> None:
+    """By its test file, which is used for the next fault as well."""
+    crashing = TESTED.replace("assert not clipped(3)", "not clipped(3) or os.abort()")
+    tests = planted / "tests/models/test_sizes.py"
+    tests.write_text(f"import os\n\n{crashing}")
+    fault = Mutant(
+        "models/sizes.py", "clipped", "number",
+        "return n in {1, 2} or n is None", "return n in {1, 3} or n is None",
+    )  # fmt: skip
+    record = Record(tmp_path / "record")
+    run = Run(planted, tmp_path / "copies", record, loaded=())
+    found = run.run([fault], 1, str)[fault.digest]
+    assert (found["outcome"], found["by"]) == ("killed", "tests/models/test_sizes.py")
+    assert not record.unfit()
+
+
 def test_a_core_with_a_fault_is_used_and_put_back(tmp_path: Path) -> None:
     """The loader takes it, as it says of which sources it is."""
     mutant = Mutant(
@@ -284,7 +300,9 @@ def test_a_core_with_a_fault_is_used_and_put_back(tmp_path: Path) -> None:
     )  # fmt: skip
     tree = tmp_path / "tree"
     native = "streams/native"
-    shutil.copytree(TREE / native, tree / native)
+    # Where others compile modules at the same time, files come and go.
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(TREE / native, tree / native, ignore=ignored)
     for path in (tree / native).glob("*.c"):
         if path.name != "sources.c":
             path.unlink()
@@ -299,6 +317,28 @@ def test_a_core_with_a_fault_is_used_and_put_back(tmp_path: Path) -> None:
         said = subprocess.check_output([sys.executable, "-c", code, library], text=True)
     assert said.strip().endswith("!")
     assert library.read_bytes() == before
+
+
+def test_what_was_not_run_of_the_files_as_they_are_proves_nothing(
+    planted: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A record of other files has no result, and whoever ran nothing has failed."""
+    fault = Mutant("models/sizes.py", "clipped", "compare", "return n in {1, 2}", "")
+    (tmp_path / "drawn.txt").write_text(list_text([fault], "planted"))
+    monkeypatch.setattr(command, "LIST", tmp_path / "drawn.txt")
+    monkeypatch.setattr(command, "TREE", planted)
+    line = {"what": "mutant", "name": fault.digest, "digest": "of other files"}
+    record = tmp_path / "record"
+    Record(record).add({**line, "said": "", "outcome": "killed", "by": ""})
+    copies = str(tmp_path / "copies")
+    options = ["--out", str(record), "--folder", copies, "--minutes", "0"]
+    assert main([*options, "--against", str(record)]) == 1
+    said = capsys.readouterr().out
+    assert "1 not run yet" in said
+    assert "killed" not in said
 
 
 def test_what_cannot_be_done_is_refused(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
 from streams.topology import topics_of
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from kafka import KafkaProducer
 
-from producers.connection import client_options
+from producers.brokers.connection import client_options
 from producers.dead_letters import (
     HEADER_PREFIX,
     DeadLetter,
@@ -18,7 +18,7 @@ from producers.dead_letters import (
     read_letters,
 )
 from producers.topic_reader import Record, TopicReader, read_records
-from rankstream.operations.commands import dlq
+from rankstream.operations.commands.dlq import run as dlq
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters, full_name
 from streams.dead_letter import Origin, dead_letter
 
@@ -114,6 +114,7 @@ def run(settings, monkeypatch, capfd):
         arguments = {
             "config": None, "namespace": settings.namespace, "place": None,
             "topic": None, "code": None, "limit": 50, "raw": False, "dry_run": False,
+            "json": False,
         }  # fmt: skip
         status = dlq.run(argparse.Namespace(**(arguments | options)))
         printed = capfd.readouterr()
@@ -173,7 +174,7 @@ def test_a_narrow_terminal_cuts_no_word_of_a_reason(monkeypatch, capsys):
     letter = DeadLetter(
         CLICKS, 0, 17, 5, None, b'{"impression_id": "i"}' * 9, (), reasons
     )
-    assert dlq._list([letter]) == 0
+    assert dlq._list([letter], argparse.Namespace(json=False)) == 0
     said = capsys.readouterr().out
     assert "`impressions_of_the_list`" in said
     assert "clicks/0/17" in said

@@ -6,8 +6,8 @@ import pytest
 
 from producers.dead_snapshots import dead_among
 from producers.topic_reader import Record
-from rankstream.wire.deployments import deployment_record
 from rankstream.wire.envelope import LARGEST_NUMBER, Pointer
+from rankstream.wire.models.deployments import deployment_record
 from tests.canary_factory import canary_record
 from tests.snapshot_factory import envelope
 
@@ -80,7 +80,7 @@ def test_what_was_put_right_since_is_not_dead() -> None:
 def test_what_a_later_release_may_have_written_stays() -> None:
     """It is told of all the same."""
     later = bytearray(envelope(1))
-    later[5] = 2
+    later[5] = 3
     found = dead_among(
         records((b"m/0.1", bytes(later)), (b"n/0.2", envelope(2, model="n", kind="x")))
     )

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from kafka import KafkaProducer
 
+from producers.brokers.topic_admin import TopicAdmin
 from producers.erasure import Person, erase_from_dump
 from producers.formats.canonical_dump import Header, read_dump, write_dump
 from producers.formats.source_file import FileUnreadable
-from producers.topic_admin import TopicAdmin
 from rankstream.operations.cli import main
 from rankstream.settings import KafkaSettings, Settings, load_settings
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, full_name

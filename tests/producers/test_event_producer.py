@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaProducer
 from kafka.errors import KafkaTimeoutError
 
-from producers.connection import client_options
+from producers.brokers.connection import client_options
 from producers.event_producer import END_HEADER, ROOM_BYTES, EventProducer
 from producers.event_sink import EventTooLarge
 from producers.topic_reader import (

@@ -13,6 +13,7 @@ from producers.formats.adapted import LiveAdapter
 from producers.stop_signal import Stop
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.topics import CLICKS, QUERIES
+from tests.worker_process import PATIENCE_S
 
 CLICK = b'{"impression_id": "i", "at_ms": 5, "position": 1}'
 QUERY = b'{"impression_id": "i", "at_ms": 5, "shown": ["a"]}'
@@ -133,17 +134,22 @@ def test_a_unit_that_is_said_converts_our_own_events():
 def test_a_pipe_gives_lines_as_they_come_and_ends():
     """Cut anywhere; the last line needs no end; silence is None."""
     reader, writer = os.pipe()
+    was_silent = threading.Event()
 
     def write():
         for part in (b"on", b"e\ntwo\r\n\nth", b"ree"):
             os.write(writer, part)
             time.sleep(0.05)
-        time.sleep(0.3)
+        was_silent.wait(PATIENCE_S)
         os.close(writer)
 
     thread = threading.Thread(target=write)
     thread.start()
-    lines = list(lines_of_descriptor(reader, Stop()))
+    lines = []
+    for line in lines_of_descriptor(reader, Stop()):
+        if line is None:
+            was_silent.set()
+        lines.append(line)
     thread.join()
     os.close(reader)
     assert [line for line in lines if line] == [b"one", b"two", b"three"]
@@ -154,7 +160,7 @@ def collect(path, steps, *, n_lines, **options):
     """Follow a file while `steps` happen; the lines until there are so many."""
     stop, found = Stop(), []
     steps = iter(steps)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     for line in lines_of_followed(path, stop, **options):
         if line is not None:
             found.append(line)

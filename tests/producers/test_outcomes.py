@@ -7,7 +7,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from producers import outcomes
-from producers.connection import client_options
+from producers.brokers.connection import client_options
 from producers.event_producer import EventProducer
 from producers.outcomes import OutcomeWatch
 from rankstream.wire.events import ACTIVE, ENDED, Frontier, encode_record
@@ -20,6 +20,7 @@ from rankstream.wire.topics import (
     worker_group,
 )
 from streams.dead_letter import Origin, dead_letter
+from tests.worker_process import PATIENCE_S
 
 pytestmark = pytest.mark.broker
 
@@ -38,7 +39,7 @@ def bury(settings, partition, offset, code):
         value=letter.value,
         headers=list(letter.headers),
         partition=partition,
-    ).get(timeout=30)
+    ).get(PATIENCE_S)
     client.close()
 
 
@@ -46,7 +47,9 @@ def set_aside(settings, outcome):
     """Write an event that was late, as the fold does."""
     client = KafkaProducer(**client_options(settings.kafka))
     name = full_name(settings.namespace, LATE)
-    client.send(name, value=b"x", headers=[("outcome", outcome)]).get(timeout=30)
+    client.send(name, value=b"x", headers=[("outcome", outcome)]).get(
+        timeout=PATIENCE_S
+    )
     client.close()
 
 
@@ -56,7 +59,7 @@ def pass_time(settings, *frontiers):
     name = full_name(settings.namespace, EVENTS)
     for sequence, each in enumerate(frontiers, 1):
         value = encode_record([1, each.source, sequence, [each]])
-        placed = client.send(name, value=value, partition=0).get(timeout=30)
+        placed = client.send(name, value=value, partition=0).get(PATIENCE_S)
     client.close()
     return {(EVENTS, 0): placed.offset + 1}
 
@@ -131,7 +134,7 @@ def soon(monkeypatch):
 
 
 @pytest.mark.usefixtures("soon")
-def test_an_end_waits_until_each_partition_was_begun(settings, sent):
+def test_an_end_waits_until_each_partition_was_begun(settings, sent, monkeypatch):
     """The first of what was sent is enough; nobody there, or nobody moves, is too."""
     watch, records = sent
     assert not watch.await_begun(records, is_thorough=True)  # nobody ever read
@@ -142,6 +145,8 @@ def test_an_end_waits_until_each_partition_was_begun(settings, sent):
     begun = {place: start + 1 for place, start in starts.items()}
     last = max(begun)
     read_up_to(settings, {each: end for each, end in begun.items() if each != last})
+    # However long a machine takes to say it.
+    monkeypatch.setattr(outcomes, "STANDING_S", PATIENCE_S)
     later = threading.Timer(1.0, read_up_to, (settings, {last: begun[last]}))
     later.start()
     assert watch.await_begun(records, is_thorough=True)

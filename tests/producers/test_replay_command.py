@@ -12,11 +12,12 @@ from collections import Counter
 import pytest
 from kafka import KafkaProducer
 
-from producers.connection import client_options
+from producers.brokers.connection import client_options
 from producers.formats.canonical_dump import read_dump, read_header
 from producers.topic_reader import read_records
 from rankstream.wire.events import ACTIVE, Frontier, encode_event, encode_record
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
+from tests.worker_process import PATIENCE_S
 
 pytestmark = pytest.mark.broker
 
@@ -26,6 +27,9 @@ MOST_ON_ITS_WAY = 10
 """Batches: five requests to each of two topics."""
 
 START_MS = 1_600_000_000_000
+
+SLOWLY = "0.2"
+"""A replay at such a speed takes 20 s: it is stopped long before its end."""
 
 
 @pytest.fixture
@@ -66,7 +70,7 @@ def start(settings, tmp_path):
 
 def finished(process):
     """Exit status and standard error."""
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, errors
 
 
@@ -113,7 +117,7 @@ def test_a_replay_sends_all_in_order_and_ends(start, log, settings):
 def test_killed_and_resumed_nothing_is_missing(start, log, settings, tmp_path, batch):
     """What is sent twice is at most what was under way, in the same partition."""
     words = ("replay", log, "--batch", batch)
-    process = start(*words, "--speed", "1")
+    process = start(*words, "--speed", SLOWLY)
     saved = progress(tmp_path, process)
     process.kill()
     process.communicate()
@@ -150,7 +154,7 @@ def two_files(tmp_path):
 
 def test_two_files_are_resumed_in_the_same_order(start, two_files, settings, tmp_path):
     """Nothing is missing, and what is said of the files must be the same."""
-    process = start("replay", *two_files, "--speed", "1")
+    process = start("replay", *two_files, "--speed", SLOWLY)
     saved = progress(tmp_path, process)
     process.kill()
     process.communicate()
@@ -207,7 +211,7 @@ def input_elements(settings):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_reports_exactly_what_is_there(start, log, settings, tmp_path, number):
     """And a resume sends exactly the rest."""
-    process = start("replay", log, "--speed", "1")
+    process = start("replay", log, "--speed", SLOWLY)
     progress(tmp_path, process)
     process.send_signal(number)
     status, errors = finished(process)

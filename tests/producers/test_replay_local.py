@@ -139,7 +139,7 @@ def test_bad_lines_are_refused_or_passed_on(
     assert main(["replay", str(log), "--local", "--out", str(out)]) == 2
     told = capsys.readouterr().err
     assert f"{log}:1" in told
-    assert "; --pass-bad-lines sends" in told
+    assert "; replay --pass-bad-lines sends" in told
     assert not out.exists()
 
     assert main(["replay", str(log), "--local", "--pass-bad-lines"]) == 0

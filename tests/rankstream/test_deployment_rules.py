@@ -4,7 +4,7 @@ import pytest
 
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import LimitSettings, ModelSettings, Settings, TimeSettings
-from rankstream.wire.deployments import SCHEMA, Deployment
+from rankstream.wire.models.deployments import SCHEMA, Deployment
 
 SETTINGS = Settings(
     limits=LimitSettings(interventions=4),

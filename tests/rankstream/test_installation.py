@@ -45,6 +45,8 @@ def test_a_package_of_the_extra_is_named_with_the_extra() -> None:
     assert "faust is not installed: pip install 'rankstream[pipeline]'" in str(
         not_installed(missing)
     )
+    missing = ModuleNotFoundError("No module named 'lightgbm'", name="lightgbm")
+    assert "pip install 'rankstream[trees]'" in str(not_installed(missing, "bench"))
 
 
 def test_a_room_that_was_written_over_is_named() -> None:

@@ -7,13 +7,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.experiments import Running
 from rankstream.logging_lists import LoggingLists, PolicyList
 from rankstream.ranker import Ranker
+from rankstream.ranking.logging_options import LoggingOptions
 from rankstream.ranking.logging_policy import (
     EXTRAS,
-    LoggingOptions,
     differences_of,
     floored,
     policy_features,
@@ -26,6 +25,7 @@ from rankstream.wire.envelope import (
     features_hash,
     intervention_of,
 )
+from tests.placed_list import placement_probabilities
 
 OPTIONS = {"examination": [1.0, 0.5], "model": "lists"}
 LISTS = {"a": ["x", "y", "z"], "b": ["z", "x", "w"]}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.ranking.logging_policy import FLOOR
+from rankstream.ranking.logging_options import FLOOR
 from rankstream.settings import Settings, SettingsError, load_settings
 
 EXPERIMENT = """

@@ -47,6 +47,63 @@ def test_what_is_misspelt_names_what_may_be_meant(
     assert meant in capsys.readouterr().err.splitlines()[-1]
 
 
+SHOP = """
+[models.search]
+features = 3
+versions = "trained"
+[models.shown]
+features = 3
+versions = "promoted"
+[curves.eyes]
+estimator = "position"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("intervene searrch", "did you mean search?"),
+        ("intervene other", "of ['eyes', 'search']; got 'other'"),
+        ("snapshots canary shownn", "did you mean shown?"),
+        ("statistics show q --local run --curve eyse", "did you mean eyes?"),
+        ("evaluate searrch --local run", "did you mean search?"),
+        ("evaluate x.jsonl --local run --against lgoged", "did you mean logged?"),
+        ("statistics show q --local run --estimator afine", "did you mean affine?"),
+        ("topics check --timeot 5", "did you mean --timeout?"),
+        ("completion zhs", "did you mean zsh?"),
+        ("schemas clik-event", "did you mean click-event?"),
+        ("dlq lst", "did you mean list?"),
+        ("init --events metrank", "did you mean metarank?"),
+        ("doctr", "did you mean doctor?"),
+    ],
+)
+def test_names_of_the_settings_and_of_what_was_counted_are_near_too(
+    words: str,
+    meant: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of models, curves and policies; what is like none is not guessed."""
+    monkeypatch.chdir(tmp_path)
+    Path("shop.toml").write_text(SHOP)
+    monkeypatch.setenv("RANKSTREAM_CONFIG", "shop.toml")
+    Path("x.jsonl").write_text('{"query_id": "q", "items": ["a"]}\n')
+    Path("log.jsonl").write_text(
+        '{"impression_id": "l", "query_id": "q", "shown": ["a", "b"], "at_ms": 1}\n'
+        '{"impression_id": "l", "query_id": "q", "position": 1, "at_ms": 2}\n'
+    )
+    online = "RANKSTREAM_MODELS__SEARCH__VERSIONS"
+    with pytest.MonkeyPatch.context() as learned:
+        learned.setenv(online, "online")
+        assert status_of("replay log.jsonl --local --out run") == 0
+    capsys.readouterr()
+    assert status_of(words) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert meant in said
+    assert ("did you mean" in said) == ("did you mean" in meant)
+
+
 @pytest.mark.parametrize(
     ("toml", "meant"),
     [

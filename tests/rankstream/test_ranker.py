@@ -18,6 +18,7 @@ from rankstream.wire.routing import route_of_impression, route_of_query
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.ingest.validation import EventValidator
 from streams.local import LocalPipeline, local_settings
+from tests.served import PATIENCE_S, until
 from tests.snapshot_factory import envelope
 
 FEATURES = np.random.default_rng(5).random((6, 3)).astype(np.float32)
@@ -57,7 +58,7 @@ def test_a_ranker_needs_a_snapshot_first() -> None:
     with pytest.raises(NoSnapshot):
         ranker.load()
     shelf.newest = envelope(0)
-    assert ranker.wait(5.0)
+    assert ranker.wait(PATIENCE_S)
     assert ranker.version == 0
     assert ranker.age_s < 60.0
 
@@ -258,13 +259,8 @@ def test_following_takes_new_versions_by_itself() -> None:
     ranker.follow()
     ranker.follow()
     shelf.newest = envelope(2)
-    pause = threading.Event()
-    for _ in range(200):
-        if ranker.version == 2:
-            break
-        pause.wait(0.02)
+    until(lambda: ranker.version == 2)
     ranker.close()
-    assert ranker.version == 2
 
 
 def test_the_query_event_says_how_the_list_came_to_be() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rankstream.ranker import Ranker, Ranking
-from rankstream.redis_scripts import Newest
+from rankstream.redis_store.redis_scripts import Newest
 from rankstream.settings import load_settings
 from rankstream.snapshots import Pointer, SnapshotStore
-from rankstream.wire.canaries import FIELD, is_in_canary
-from rankstream.wire.canary_snapshots import KnownCanary
 from rankstream.wire.events import QueryEvent
+from rankstream.wire.models.canaries import FIELD, is_in_canary
+from rankstream.wire.models.canary_snapshots import KnownCanary
 from rankstream.wire.topics import QUERIES
 from streams.local import LocalPipeline, local_settings
 from tests.canary_factory import canary, canary_record

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.decision_scripts import HeldDecisions
 from rankstream.ranker import Ranker, Ranking
+from rankstream.redis_store.decision_scripts import HeldDecisions
 from rankstream.snapshots import StoreUnavailable
 from rankstream.wire.decision_shards import N_SHARDS, hash_of_items, load_shard
 from rankstream.wire.decisions import Decision

@@ -358,3 +358,27 @@ def test_commits_are_within_what_brokers_wait_for(
     given = {f"RANKSTREAM_DELIVERY__{name}": value for name, value in given.items()}
     with pytest.raises(SettingsError, match=said):
         load_settings(None, given)
+
+
+@pytest.mark.parametrize(
+    ("variables", "between_s"),
+    [
+        ({}, 5.0),
+        ({"DELIVERY__COMMIT_S": "0.1"}, 0.5),
+        ({"DELIVERY__COMMIT_S": "3", "DELIVERY__SESSION_TIMEOUT_S": "60"}, 5.0),
+        ({"DELIVERY__COMMIT_S": "7"}, 7.0),
+        ({"DELIVERY__SESSION_TIMEOUT_S": "6"}, 3.0),
+        ({"DELIVERY__COMMIT_S": "4", "DELIVERY__SESSION_TIMEOUT_S": "6"}, 4.0),
+        ({"DELIVERY__TRANSACTION_TIMEOUT_MS": "8000"}, 4.0),
+        ({"MODELS__A__FEATURES": "1"}, 1.0),
+        ({"MODELS__A__FEATURES": "1", "DELIVERY__COMMIT_S": "0.1"}, 0.1),
+    ],
+)
+def test_commits_are_further_apart_where_only_windows_read(
+    variables: dict[str, str], between_s: float
+) -> None:
+    """Never as far as a session or a transaction may last."""
+    settings = load_settings(
+        None, {f"RANKSTREAM_{name}": value for name, value in variables.items()}
+    )
+    assert settings.between_commits_s == pytest.approx(between_s)

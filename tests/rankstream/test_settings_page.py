@@ -11,6 +11,7 @@ import pytest
 from rankstream.configuration.canary import CanarySettings
 from rankstream.configuration.curves import ESTIMATORS
 from rankstream.configuration.training import Schedule
+from rankstream.configuration.trees import TreesSettings
 from rankstream.settings import (
     BanditSettings,
     DecisionSettings,
@@ -49,6 +50,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "models.NAME": ModelSettings,
     "models.NAME.canary": CanarySettings,
     "models.NAME.training": TrainingSettings,
+    "models.NAME.training.trees": TreesSettings,
     "curves.NAME.schedule": Schedule,
     "decisions.NAME": DecisionSettings,
     "bandits.NAME": BanditSettings,

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from deploy.redis_server import Redis
-from rankstream.ranker import Ranker
+from rankstream.ranker import RETRY_S, Ranker
 from rankstream.snapshots import (
     BATCH_BYTES,
     Pointer,
@@ -187,7 +187,11 @@ def test_concurrent_readers_see_no_torn_missing_or_older_version(
     for thread in threads:
         thread.start()
     version, deadline = 1, time.monotonic() + 4.0
-    while time.monotonic() < deadline or not wrong:
+
+    def have_seen() -> bool:
+        return bool(wrong) and all(len({*versions}) > 20 for versions in served)
+
+    while time.monotonic() < deadline or not have_seen():
         version += 1
         store.publish(envelope(version, n_features=5_000))
         assert time.monotonic() < deadline + PATIENCE_S
@@ -198,8 +202,6 @@ def test_concurrent_readers_see_no_torn_missing_or_older_version(
     for ranker, versions in zip(rankers, served, strict=True):
         assert ranker.failures == {}
         assert versions == sorted(versions)
-        assert len(set(versions)) > 20
-    assert wrong
 
 
 def test_a_following_ranker_hears_of_each_move(store: SnapshotStore) -> None:
@@ -315,17 +317,19 @@ def test_a_ranker_serves_while_redis_is_away(tmp_path: Path) -> None:
     """The last good version is served, and following goes on when Redis is back."""
     server = Redis(tmp_path)
     server.start()
-    store = SnapshotStore(server.url, timeout_s=0.5)
+    store = SnapshotStore(server.url, timeout_s=PATIENCE_S)
+    hasty = SnapshotStore(server.url, timeout_s=0.5)
     try:
         store.publish(envelope(5))
-        ranker = Ranker("m", store=SnapshotStore(server.url, timeout_s=0.5))
+        ranker = Ranker("m", store=hasty)
         ranker.follow()
         server.kill()
         gone_s = time.monotonic()
-        while time.monotonic() < gone_s + 2.5:
+        while time.monotonic() < gone_s + 2.5 or not ranker.failures:
             assert ranker.rank(np.ones((2, 3))).version == 5
             time.sleep(0.01)
-        assert 1 <= ranker.failures["unavailable"] <= 8
+        most = 3 + (time.monotonic() - gone_s) / RETRY_S
+        assert ranker.failures["unavailable"] <= most
         assert ranker.silence_s > 1.0
         with pytest.raises(StoreUnavailable):
             store.publish(envelope(6))
@@ -337,12 +341,13 @@ def test_a_ranker_serves_while_redis_is_away(tmp_path: Path) -> None:
         until(lambda: ranker.version == 6)
         server.pause()
         with pytest.raises(StoreUnavailable):
-            store.ping()
+            hasty.ping()
         assert ranker.rank(np.ones((2, 3))).version == 6
         server.resume()
         store.publish(envelope(7))
         until(lambda: ranker.version == 7)
         ranker.close()
+        hasty.close()
         store.close()
     finally:
         server.kill()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from rankstream.operations.answers.exported_columns import (
+from rankstream.operations.answers.exports.exported_columns import (
     CELL_FIELDS,
     COUNTED,
     RELEVANCE,
@@ -59,8 +59,10 @@ def test_the_example_prints_what_it_says(
     Path("log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert main(["replay", "log.jsonl", "--local", "--out", "run"]) == 0
     capsys.readouterr()
-    program, of_export = programs()
-    exec(program, {})  # noqa: S102  our own lines
+    draws, program, of_export = programs()
+    exec(draws, {})  # noqa: S102  our own lines
+    assert Path("curve.svg").stat().st_size
+    exec(program, {})  # noqa: S102
 
     told = re.findall(r"^print.*  # (.*)$", program, re.MULTILINE)
     assert capsys.readouterr().out.splitlines() == told

@@ -5,11 +5,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import redis
 import trustme
 from cryptography.hazmat.primitives import serialization
 
+from producers.readiness import shown_url
+from rankstream.configuration.redis_url import redis_place
+from rankstream.redis_store import redis_clients
+from rankstream.redis_store.redis_clients import Identity
+from rankstream.redis_store.redis_connection import RedisConnection
 from rankstream.settings import KafkaSettings, SettingsError, load_settings
-from rankstream.tls import tls_context
+from rankstream.tls import MOST_TOKEN_BYTES, in_the_clear, tls_context, token_in
 
 WORD = "canary-of-a-key"
 
@@ -109,7 +115,37 @@ def test_files_that_are_not_what_they_must_be(
         ("kafka.certificate_file", "c.pem", "SSL or SASL_SSL only; got PLAINTEXT"),
         ("kafka.key_file", "key.pem", "must be set with kafka.certificate_file"),
         ("kafka.key_password_file", "w", "must be set with kafka.certificate_file"),
-        ("redis.ca_file", "ca.pem", "must be set with a url of rediss:// only"),
+        ("kafka.sasl_mechanism", "GSSAPI", "must be one of"),
+        ("kafka.oauth_token_file", "t", "kafka.sasl_mechanism OAUTHBEARER, and only"),
+        ("redis.ca_file", "ca.pem", "must be set with a url of rediss only"),
+        ("redis.certificate_file", "c.pem", "must be set with a url of rediss only"),
+        ("redis.key_file", "key.pem", "must be set with redis.certificate_file"),
+        ("redis.sentinel_username", "u", "must be set with a url of sentinels only"),
+        ("redis.url", "http://h/0", "must begin with one of"),
+        ("redis.url", "redis://h:x/0", "must have numbers as port and database"),
+        ("redis.url", "redis+sentinel://h", "must name what they watch"),
+        ("redis.url", "redis+sentinel://h/0", "must name what they watch"),
+        ("redis.url", "redis+sentinel://h:26379/0", "must name what they watch"),
+        ("redis.url", "redis+sentinel:///shop/0", "must name a host"),
+        ("redis.url", "redis:///0", "must name a host"),
+        ("redis.url", "redis+cluster://:6379,b", "must name a host"),
+        ("redis.url", "redis://a,b/0", "must name one host"),
+        ("redis.url", "redis://[::1/0", "must be an address"),
+        ("redis.url", "redis://h:99999999/0", "ports of 1 to 65535"),
+        ("redis.url", "redis://h/-1", "a database of 0 to"),
+        ("redis.url", "redis://h/1/2", "no more path than its form has"),
+        ("redis.url", "unix://run/redis.sock", "after three slashes"),
+        ("redis.url", "rediss://h/0?ssl_cert_reqs=none", "'ssl_cert_reqs': the cert"),
+        ("redis.url", "rediss://h/0?ssl_ca_certs=canary", "redis.ca_file names the"),
+        ("redis.url", "redis://h/0?timeout=canary", "'timeout': no setting has it"),
+        ("redis.url", "redis://h/0?ssl%5Fcert_reqs=none", "must end with its path"),
+        ("redis.url", "redis://h/0?canary", "must end with its path"),
+        ("redis.url", "redis://h/0#canary", "must end with its path"),
+        ("redis.url", "http://h/0?canary", "must begin with one of"),
+        ("redis.url", "redis://h/0?%70assword=canary", "must not carry credentials"),
+        ("redis.url", "redis://h/0?PASSWORD=canary", "must not carry credentials"),
+        ("redis.url", "redis://me:canary@[h/0", "must be an address; got an address w"),
+        ("redis.url", "redis+cluster://h/1", "must name no database"),
         ("redis.url", "redis://h/0?password=canary", "must not carry credentials"),
         ("redis.url", "rediss://h/0?db=1&username=canary", "must not carry cred"),
     ],
@@ -123,3 +159,96 @@ def test_what_would_be_less_safe_than_it_looks_is_refused(
         load_settings(None, {variable: value})
     assert said in str(refused.value)
     assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "protocol", "mechanism", "sent"),
+    [
+        ("kafka:9092", "SASL_PLAINTEXT", "PLAIN", "the password in the clear"),
+        ("localhost:1,kafka:9092", "SASL_PLAINTEXT", "PLAIN", "the password"),
+        ("kafka:9092", "SASL_PLAINTEXT", "OAUTHBEARER", "the token in the clear"),
+        ("kafka:9092", "SASL_PLAINTEXT", "SCRAM-SHA-512", ""),
+        ("kafka:9092", "SASL_SSL", "PLAIN", ""),
+        ("127.0.0.1:1,[::1]:2,localhost:3", "SASL_PLAINTEXT", "PLAIN", ""),
+    ],
+)
+def test_who_sends_a_secret_in_the_clear_is_warned(
+    bootstrap: str, protocol: str, mechanism: str, sent: str
+) -> None:
+    """Unless nobody is on the way."""
+    kafka = KafkaSettings(
+        bootstrap, security_protocol=protocol, sasl_mechanism=mechanism
+    )
+    said = in_the_clear(kafka)
+    assert bool(said) == bool(sent)
+    assert sent in said
+
+
+@pytest.mark.parametrize("address", ["redis://me:canary@h/0", "redis://h/0?x=canary"])
+def test_other_settings_do_not_print_the_address_as_it_is(address: str) -> None:
+    """A word of it may be a secret."""
+    variables = {"RANKSTREAM_REDIS__URL": address, "RANKSTREAM_REDIS__CA_FILE": "c"}
+    with pytest.raises(SettingsError, match=r"redis\.ca_file") as refused:
+        load_settings(None, variables)
+    assert "canary" not in str(refused.value)
+    assert "canary" not in shown_url(address)
+    connection = RedisConnection(
+        address, Identity(), namespace="", timeout_s=1.0, retries=0
+    )
+    assert "canary" not in connection.place
+
+
+@pytest.mark.parametrize("kind", ["sentinel", "cluster"])
+def test_sentinels_and_nodes_are_reached_over_tls(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever they are asked by: sentinels, what they name, and each node."""
+    found: dict[str, object] = {}
+
+    def made(**options: object) -> None:
+        found.update(options)
+
+    monkeypatch.setattr(redis_clients, "RedisCluster", made)
+    client = redis_clients.client_of(
+        f"rediss+{kind}://a,b/{'shop/0' if kind == 'sentinel' else ''}",
+        Identity(),
+        timeout_s=1.0,
+        retries=0,
+    )
+    if kind == "cluster":
+        assert found["ssl"] is True
+        return
+    pool = client.connection_pool
+    assert issubclass(pool.connection_class, redis.SSLConnection)
+    for each in pool.sentinel_manager.sentinels:
+        assert issubclass(each.connection_pool.connection_class, redis.SSLConnection)
+
+
+def test_a_socket_has_no_host() -> None:
+    """Nor a database in its path."""
+    place = redis_place("unix:///run/redis.sock")
+    assert (place.hosts, place.db, place.is_tls) == ([], 0, False)
+    load_settings(None, {"RANKSTREAM_REDIS__URL": "unix:///run/redis.sock"})
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b" \n", "is empty"),
+        (b"\xef\xbb\xbfabc", "one token of printable ASCII"),
+        ("abc".encode("utf-16"), "one token of printable ASCII"),
+        (b"abc\x01host=evil\x01", "one token of printable ASCII"),
+        (b"abc\ndef\n", "one token of printable ASCII"),
+        (b"a" * (MOST_TOKEN_BYTES + 1), "65,536 bytes at most"),
+    ],
+)
+def test_what_is_no_token_is_not_shown_to_a_broker(
+    raw: bytes, said: str, tmp_path: Path
+) -> None:
+    """The next connection looks anew."""
+    file = tmp_path / "token"
+    file.write_bytes(raw)
+    with pytest.raises(OSError, match=said):
+        token_in(str(file))
+    file.write_bytes(b"abc.d-e_f~g+h/i==\r\n")
+    assert token_in(str(file)) == "abc.d-e_f~g+h/i=="

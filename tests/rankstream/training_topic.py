@@ -5,9 +5,8 @@ from typing import Self
 import msgspec
 
 from producers.topic_reader import Record
-from rankstream.wire.snapshot_names import Parent
-from rankstream.wire.topics import TRAINING
-from rankstream.wire.training import (
+from rankstream.wire.models.snapshot_names import Parent
+from rankstream.wire.models.training import (
     SCHEMA,
     CurveUsed,
     FeaturesUsed,
@@ -20,6 +19,7 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
+from rankstream.wire.topics import TRAINING
 
 RUN = RunRecord(
     schema=SCHEMA, model="m", intervention="m@0.1200", epoch=0, version=1_200,

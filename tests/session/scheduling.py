@@ -39,6 +39,38 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyp
         is_short = self._kept.get(file, UNKNOWN).seconds <= LARGEST_S
         return file if is_short else function_of(nodeid)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give back what a process that died has not done; says what killed it.
+
+        That counts as done: whoever had it next would die of it too.
+        """
+        left: dict[str, dict[str, bool]] = self.assigned_work.pop(node)
+        pending = [
+            (unit, test)
+            for unit in left.values()
+            for test, is_done in unit.items()
+            if not is_done
+        ]
+        if not pending:
+            return None
+        unit, killer = pending[0]
+        unit[killer] = True
+        self.workqueue |= {
+            at: unit for at, unit in left.items() if not all(unit.values())
+        }
+        for other in self.nodes:
+            self._reschedule(other)
+        return killer
+
+    def _reschedule(self, node: WorkerController) -> None:
+        # Who takes the place of a dead process has collected nothing at first.
+        if node not in self.registered_collections:
+            return
+        super()._reschedule(node)
+        # A process begins a test when it knows the next one, or that there is none.
+        if self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         begins_with_waits = node.gateway.id != "gw0"
         self.workqueue.move_to_end(

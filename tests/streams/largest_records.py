@@ -19,12 +19,20 @@ from rankstream.settings import (
 )
 from rankstream.wire.bounds import LARGEST, MAX_CLICK_BYTES, MAX_CLICKS_BYTES
 from rankstream.wire.decisions import manifest_key
+from rankstream.wire.models.snapshot_names import Parent
+from rankstream.wire.models.training import (
+    SCHEMA,
+    CurveUsed,
+    RunRecord,
+    Sizes,
+    encode_record,
+    training_key,
+)
 from rankstream.wire.routing import (
     normalised_query,
     route_of_query,
     routed_impression_id,
 )
-from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.topics import (
     CLICKS,
     DECISIONS,
@@ -35,14 +43,6 @@ from rankstream.wire.topics import (
     PREFERENCES,
     QUERIES,
     TRAINING,
-)
-from rankstream.wire.training import (
-    SCHEMA,
-    CurveUsed,
-    RunRecord,
-    Sizes,
-    encode_record,
-    training_key,
 )
 from rankstream.wire.verdicts import encode_verdict
 from streams.comparisons.verdicts import refused_verdict

@@ -220,7 +220,7 @@ class Simulation:
             own_ms = now_ms + self._ahead_ms(now_s)
             told_ms = source.end.told_ms
             self.clocks.see(place, record, told_ms=told_ms, now_ms=own_ms)
-            at_ms = self._times.of(record)
+            (at_ms,) = self._times.of(place, [record])
             source.ingest.fold(
                 SourceRecord(*place, offset, at_ms, None, value, headers)
             )

@@ -26,7 +26,12 @@ from rankstream.operations.monitoring.poller import Poller
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, SnapshotStore, decode_snapshot
-from rankstream.wire.curves import CurveRecord, PublishedCurve, curve_rows
+from rankstream.wire.models.curves import CurveRecord, PublishedCurve, curve_rows
+from rankstream.wire.models.training import (
+    RunRecord,
+    decode_record,
+    decode_training_key,
+)
 from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
@@ -34,7 +39,6 @@ from rankstream.wire.topics import (
     SNAPSHOTS,
     TRAINING,
 )
-from rankstream.wire.training import RunRecord, decode_record, decode_training_key
 from tests.clicked_lists import (
     N_FEATURES,
     N_ITEMS,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rankstream.wire.events import ACTIVE, ENDED, IDLE, Frontier
 from streams.event_time import PlausibleTime, SourceClock, Watermark
-from streams.fold.schedule import Schedule
+from tests.streams.fold.plain_schedule import Schedule
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -107,7 +107,7 @@ def test_a_quiet_hour_counts_across_a_restart() -> None:
     assert restored.frontier() == (START_MS + HOUR_MS - 30_000, ACTIVE)
 
 
-@pytest.mark.parametrize("n_missing", [1, 2])
+@pytest.mark.parametrize("n_missing", [1, 2, 3])
 def test_a_state_of_an_earlier_layout_is_read(n_missing: int) -> None:
     """It lacks its last fields."""
     clock, restored = clock_of_a_source(), clock_of_a_source()
@@ -186,6 +186,32 @@ def test_a_source_may_leap_by_the_time_that_passed() -> None:
 
     assert clock.frontier() == (START_MS + HOUR_MS + 30_000, ACTIVE)
     assert other.frontier() == (START_MS - 30_000, ACTIVE)
+
+
+@pytest.mark.parametrize("at_ms", [START_MS - DAY_MS, START_MS + DAY_MS])
+def test_what_does_not_move_time_takes_no_quiet_hour_away(at_ms: int) -> None:
+    """An old event, or one that nobody believes, comes at the end of the hour."""
+    clock, other = clock_of_a_source(), clock_of_a_source()
+    for one in (clock, other):
+        for _ in range(30):
+            one.see(START_MS, NOW_MS)
+        one.see(at_ms, NOW_MS + HOUR_MS)
+    clock.see(START_MS + 60_000 + HOUR_MS, NOW_MS + HOUR_MS)
+    other.see(START_MS + 60_000 + HOUR_MS + 1, NOW_MS + HOUR_MS)
+
+    assert clock.frontier() == (START_MS + HOUR_MS + 30_000, ACTIVE)
+    assert other.frontier() == (START_MS - 30_000, ACTIVE)
+
+
+def test_the_time_that_passed_is_believed_once() -> None:
+    """It counts from the event that moved time, not from those before."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS, NOW_MS)
+    clock.see(START_MS + HOUR_MS, NOW_MS + HOUR_MS)
+    clock.see(START_MS + 2 * HOUR_MS, NOW_MS + HOUR_MS)
+
+    assert clock.frontier() == (START_MS + HOUR_MS - 30_000, ACTIVE)
 
 
 def after_silence(told_ms: int, appended_ms: int) -> SourceClock:

@@ -152,7 +152,16 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     assert (row["winner"], row["impressions"]) == ("good", N_LISTS)
 
     capsys.readouterr()
-    assert main(["experiments", "show", "boost", "--config", str(config)]) == 0
+    assert (
+        main(["experiments", "show", "boost", "--json", "--config", str(config)]) == 0
+    )
+    assert '"experiment":"boost"' in capsys.readouterr().out
+    picture = tmp_path / "boost.svg"
+    words = ["experiments", "show", "boost", "--plot", str(picture)]
+    assert main([*words, "--config", str(config)]) == 0
     assert "winner: good" in capsys.readouterr().out
+    drawn = picture.read_text()
+    assert "winner good" in drawn
+    assert "course, for sessions to come" in drawn
     assert main(["experiments", "list", "--json", "--config", str(config)]) == 0
     assert '"clients": "follow"' in capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from producers.topic_reader import TopicReader, read_records
-from rankstream.operations.answers.health import accepted_losses
+from rankstream.operations.answers.installation.health import accepted_losses
 from rankstream.settings import Settings
 from rankstream.wire.topics import QUERIES, full_name
 from streams.kafka.state.lost_records import AcceptedLoss

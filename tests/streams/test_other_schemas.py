@@ -18,7 +18,7 @@ from producers.formats.canonical_dump import Header, read_dumped_events, write_d
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
 from producers.topic_reader import Record
-from rankstream.operations.commands import dump
+from rankstream.operations.commands.dump import run as dump
 from rankstream.operations.monitoring.position_bias import PositionBias
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import ExperimentSettings, ModelSettings, Settings

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from producers.connection import client_options
-from producers.topic_admin import TopicAdmin
+from producers.brokers.connection import client_options
+from producers.brokers.topic_admin import TopicAdmin
 from producers.topic_reader import read_records
 from rankstream.settings import Settings
 from rankstream.wire.input_events import REFUSED_HEADER

@@ -14,9 +14,9 @@ from streams.worker_roles import ROLES
 
 ROWS = {
     # version, the first whose states it takes, state at every commit, compiled before
-    "ingest-queries": (2, 1, True, False),
-    "ingest-clicks": (2, 1, True, False),
-    "fold": (5, 2, False, True),
+    "ingest-queries": (3, 1, True, False),
+    "ingest-clicks": (3, 1, True, False),
+    "fold": (6, 2, False, True),
     "learn": (2, 1, True, True),
 }
 

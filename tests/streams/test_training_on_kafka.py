@@ -25,12 +25,16 @@ from rankstream.snapshots import (
     encode_snapshot,
     pointer_from,
 )
-from rankstream.wire.deployments import is_deployment
+from rankstream.wire.models.deployments import is_deployment
+from rankstream.wire.models.training import (
+    RunRecord,
+    decode_record,
+    decode_training_key,
+)
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
-from rankstream.wire.training import RunRecord, decode_record, decode_training_key
 from streams.statistics.reader import Statistics
-from tests.clicked_lists import N_FEATURES, Shown, show
-from tests.gated_broker import gated_broker
+from tests.clicked_lists import N_FEATURES, Shown, features_of, show
+from tests.gated_broker import Publication, gated_broker
 from tests.services import RedisService
 from tests.session.cases import n_cases
 from tests.tcp_gate import Gate
@@ -61,16 +65,30 @@ instance_id = "one"
 [models.m]
 features = {N_FEATURES}
 versions = "trained"
+%s
 [models.m.training]
 after = {[EACH + each * (EACH + LAG) for each in range(N_TIMES)]}
-epochs = 10
-batch = 8
 least_support = 1.0
 most_unsupported = 1.0
 examination = [1.0, 0.7, 0.5, 0.35, 0.25]
+%s
 """
 
-SLOW_S = 0.3
+FORMS = {
+    "linear": ("", "epochs = 10\nbatch = 8"),
+    "trees": (
+        'kind = "trees"\nnormalisation = "none"',
+        "[models.m.training.trees]\nrounds = 150\npatience = 150\nleaves = 4\n"
+        "least_items = 4\n",
+    ),
+}
+"""What the settings of a model of each kind are beside."""
+
+BEGUN = {
+    "linear": b"event=training model=m",
+    "trees": b"event=epoch model=m number=2 ",
+}
+"""What a trainer has said that is killed first: rounds are many, and take a while."""
 
 LOOK_S = 0.005
 """How often it is looked whether it is time: nobody else needs the processor less."""
@@ -150,10 +168,7 @@ class TrainWorker:
         return words in self.said()
 
     def _end(self) -> None:
-        for child in psutil.Process(self._worker.process.pid).children(recursive=True):
-            child.kill()
-        self._worker.process.kill()
-        self._worker.process.wait()
+        self._worker.kill_all()
         self._worker.close()
 
     def stop(self) -> int:
@@ -179,16 +194,6 @@ class Ends:
             )
             for isolation in ("read_uncommitted", "read_committed")
         )
-        self.before = 0
-
-    def mark(self) -> None:
-        """Wait for what is written from here on."""
-        self.before = self._all.end_offsets([self._place])[self._place]
-
-    def has_grown(self) -> bool:
-        """Whether something was written since, committed or not."""
-        end: int = self._all.end_offsets([self._place])[self._place]
-        return end > self.before
 
     def is_open(self) -> bool:
         """Whether the last of it is not committed."""
@@ -241,22 +246,22 @@ def n_by_intervention(settings: Settings) -> dict[str, int]:
 
 
 def trained_under_fire(
-    train: TrainWorker, settings: Settings, gate: Gate, log: Path, n_runs: int
+    train: TrainWorker,
+    settings: Settings,
+    gate: Gate,
+    log: Path,
+    n_runs: int,
+    begun: bytes,
 ) -> None:
     """One intervention by itself, its trainer killed before, during and after it."""
     ends = Ends(settings)
-    train.killed_once(lambda: train.says(b"event=training model=m"))
-    waited_until(lambda: train.says(b"event=training model=m"), log)
-    ends.mark()
-    deadline = time.monotonic() + PATIENCE_S
-    while not train.says(b"event=epoch"):
-        assert time.monotonic() < deadline, train.said().decode()[-3_000:]
-        time.sleep(LOOK_S)
-    # Its answers take so long, before it writes, that it is killed with that open.
-    gate.flow(delay_s=SLOW_S)
-    train.killed_once(ends.has_grown)
-    gate.flow()
-    assert ends.is_open()
+    train.killed_once(lambda: train.says(begun))
+    gate.cut()
+    gate.hold(Publication())
+    assert len(runs_of(settings)) == n_runs - 1
+    train.killed_once(lambda: train.says(b"event=epoch") and ends.is_open())
+    gate.cut()
+    gate.hold(None)
     assert len(runs_of(settings)) == n_runs - 1
     waited_until(lambda: len(runs_of(settings)) == n_runs, log)
     train.killed_once(lambda: True)
@@ -278,6 +283,20 @@ def by_hand(config: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return str(run["intervention"])
 
 
+def rolled_back(
+    config: Path, store: SnapshotStore, ranker: Ranker, run: RunRecord
+) -> str:
+    """Serve the version of a run again; the name that its lists have then."""
+    given, version = features_of(1), run.intervention.rpartition("@")[2]
+    words = ["rollback", "m", version, "--why", "it was better"]
+    assert main(["snapshots", *words, "--config", str(config)]) == 0
+    ranker.refresh()
+    again = ranker.rank(given, policy="deterministic")
+    assert ranker.snapshot.weights == kept(store, run).weights
+    assert main(["snapshots", "verify", "m", "--config", str(config)]) == 0
+    return again.intervention
+
+
 def without_kafka(dump: Path, config: Path, parent: Snapshot) -> bytes:
     """What `rankstream train` makes of the whole log, from the same parent."""
     file, out = dump.with_name("m.snapshot"), dump.with_name("out")
@@ -289,17 +308,23 @@ def without_kafka(dump: Path, config: Path, parent: Snapshot) -> bytes:
 
 
 @pytest.mark.broker
+@pytest.mark.parametrize("kind", FORMS)
 def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
+    kind: str,
     gate: Gate,
     broker: Broker,
     redis_server: RedisService,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Some times by counts, then by hand; each is what the log gives, to the byte."""
-    config = configured(tmp_path, broker.bootstrap, redis_server.url, "own", SETTINGS)
+    """Some times by counts, then by hand; each is what the log gives, to the byte.
+
+    At last the first one is served again.
+    """
+    own = SETTINGS % FORMS[kind]
+    config = configured(tmp_path, broker.bootstrap, redis_server.url, kind, own)
     settings, log = settings_of(config), tmp_path / "worker.log"
-    store = SnapshotStore(redis_server.url, namespace="own")
+    store = SnapshotStore(redis_server.url, namespace=kind)
     ranker = Ranker("m", store=store)
     n_lists = N_TIMES * (EACH + LAG) + EACH
     shown = Shown(0, int(time.time() * 1_000) - 60_000 - n_lists * 20)
@@ -309,9 +334,11 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
         try:
             assert ranker.wait(PATIENCE_S)
             for number in range(1, N_TIMES + 1):
+                # However late it is killed, it has not committed.
+                gate.hold(Publication())
                 shown = show(producer, ranker, shown, EACH + LAG)
                 producer.flush()
-                trained_under_fire(train, settings, gate, log, number)
+                trained_under_fire(train, settings, gate, log, number, BEGUN[kind])
                 served = partial(is_served, ranker, runs_of(settings)[-1])
                 waited_until(served, log)
             shown = show(producer, ranker, shown, EACH)
@@ -320,6 +347,7 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
                 lambda: sum(n_by_intervention(settings).values()) == n_lists, log
             )
             asked = by_hand(config, capsys)
+            back = rolled_back(config, store, ranker, runs_of(settings)[0])
             assert train.stop() == 0
         finally:
             train.close()
@@ -329,7 +357,7 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
     assert train.n_killed == 3 * N_TIMES
     assert [run.reason for run in runs] == ["count"] * N_TIMES + ["asked"]
     assert asked == names[-1]
-    assert noted(settings) == names
+    assert noted(settings) == [*names, back]
     snapshots = [kept(store, run) for run in runs]
     assert [each.intervention for each in snapshots] == names
     # Names alone could change, and nothing be learned.

@@ -150,3 +150,16 @@ def test_a_table_that_cannot_be_read_says_where(
         a_table(tmp_path / "t.csv", text)
     assert said in str(refused.value)
     assert str(tmp_path / "t.csv") in str(refused.value)
+
+
+def test_a_column_with_a_gap_is_said_to_have_one(tmp_path: Path) -> None:
+    """It has numbers; a row that is there twice is said too."""
+    text = "item,x,price,name\na,1,,A\nb,2,5,B\nb,2,5,B\n"
+    table = a_table(tmp_path / "t.csv", text)
+    joined(table, a_list("tea", "a", "b"))
+    said = table.told()
+    assert "no numbers, and no features: name" in said
+    assert (
+        "price: 1 of 3 rows hold no number, so it is no feature: fill or drop them"
+    ) in said
+    assert "1 rows repeat the first of their item" in said

@@ -1,6 +1,8 @@
 """Packed files: told by their bytes, and refused where they are cut off."""
 
 import gzip
+import os
+import stat
 
 import pytest
 import zstandard
@@ -63,6 +65,19 @@ def test_a_new_file_is_packed_as_it_is_called(name, tmp_path):
     with opened(path) as file:
         assert file.read() == CONTENT
     assert (path.stat().st_size < len(CONTENT)) == (name != "new")
+
+
+def test_nobody_but_its_owner_may_read_a_new_file(tmp_path):
+    """Neither where one was there before, nor while it is written."""
+    path = tmp_path / "new"
+    for part in (path, tmp_path / ".new.part"):
+        part.write_bytes(b"old")
+        part.chmod(0o644)
+    with created(path) as file:
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+        file.write(CONTENT)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_bytes() == CONTENT
 
 
 def test_a_new_file_that_fails_leaves_nothing_behind(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from rankstream.configuration.canary import CanarySettings
 from rankstream.settings import Settings, SettingsError, load_settings
-from rankstream.wire.canaries import CanaryRules
+from rankstream.wire.models.canaries import CanaryRules
 
 PROMOTED = "[models.m]\nfeatures = 3\nversions = 'promoted'\n[models.m.canary]\n"
 ORDERS = "[statistics]\nactions = {buy = 'order'}\n"

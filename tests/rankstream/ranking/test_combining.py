@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from models.interleaving.rankings import as_rankings
 from models.interleaving.registry import method_of
 from rankstream.ranking.combining import combine, list_exposures
 from rankstream.ranking.methods import DRAWN, METHODS
+from tests.interleaving_cases import as_rankings
 
 
 def random_lists(rng: np.random.Generator, n_rankers: int) -> list[list[int]]:

@@ -111,17 +111,17 @@ def test_events_say_how_the_list_came_to_be() -> None:
 
 
 def test_wrong_settings_raise() -> None:
-    """Names, numbers and candidates that cannot be scored."""
+    """Names, numbers and candidates that cannot score one of the documents."""
     with pytest.raises(ValueError, match="n_candidates must be at least 1"):
         Multileaving(n_candidates=0)
     with pytest.raises(ValueError, match="comparison must be one of"):
         Multileaving(comparison="oracle")
     weights, settings = np.full(2, 3e38, np.float32), Multileaving()
+    features = np.array([[0, 0], [1, 1], [0, 0]], np.float32)
     with (
         np.errstate(over="ignore", invalid="ignore"),
         pytest.raises(ValueError, match="must be finite"),
     ):
         compare(
-            np.ones((3, 2), np.float32), weights, [], "linear",
-            settings=settings, cutoff=2, seed=1,
+            features, weights, [], "linear", settings=settings, cutoff=2, seed=1,
         )  # fmt: skip

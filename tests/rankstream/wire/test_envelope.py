@@ -14,7 +14,6 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     deployed,
     encode_snapshot,
-    fault_of_names,
     features_hash,
     is_pointer,
     n_weights,
@@ -23,7 +22,8 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
-from rankstream.wire.snapshot_names import decode_record
+from rankstream.wire.feature_names import fault_of_names
+from rankstream.wire.models.snapshot_names import decode_record
 from tests.snapshot_factory import envelope, snapshot
 
 
@@ -235,7 +235,8 @@ def test_other_major_is_refused_and_later_minor_is_read() -> None:
     known = [*fields_of(), "m@1.1", [], b"", b"", [], False, 0]
     payload = msgspec.msgpack.encode([*known, "new", {"more": 1}])
     assert decode_snapshot(sealed(payload)).sources == [(2, 7)]
-    assert reason_of(sealed(payload, schema=2)) == "schema"
+    assert reason_of(sealed(payload, schema=3)) == "schema"
+    assert reason_of(sealed(payload, schema=0)) == "schema"
     assert reason_of(sealed(b"\xc1")) == "payload"
     assert reason_of(sealed(b"\x91" * 100_000)) == "payload"
 

@@ -37,7 +37,8 @@ CLICK = {"impression_id": "f3a9", "query_id": "q", "at_ms": NOW_MS, "position": 
 BEYOND_SCHEMAS = {
     "query-event": {
         "no-route", "time", "time-future", "scores", "exposures", "features", "shown",
-        "candidate_features", "assignments", "ranks", "malformed", "too-many-documents",
+        "candidate_features", "assignments", "attributes", "ranks", "malformed",
+        "too-many-documents",
     },
     "click-event": {"no-route", "time", "time-future", "position", "malformed"},
 }  # fmt: skip

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rankstream.adapters.known_queries import KnownQueries
 from rankstream.settings import Settings, SourceSettings
+from rankstream.wire.bounds import WIRE_BYTES
 from rankstream.wire.input_events import REFUSED_HEADER
 from rankstream.wire.routing import partition_of_input
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES, dead_letters
@@ -293,6 +294,7 @@ def test_what_no_topic_takes_is_cut_off_and_says_so(topic: str) -> None:
         # No more is cut off than must be.
         assert len(output.value or b"") > MAX_EVENT_BYTES - 2_048
     assert [each.code for each in own.refusals] == ["too-large", "not-json"]
+    assert f"must fit {MAX_EVENT_BYTES - WIRE_BYTES} bytes" in own.refusals[0].words
 
 
 def seen(n: int, place: int, later_ms: int = 0) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def by_hand(lists: list[Interaction]) -> dict[str, np.ndarray[Any, Any]]:
 
 def counted(lists: list[Interaction], size: int = 50) -> CanaryLists:
     """What is kept of them."""
-    kept = CanaryLists(["m"], SETTINGS, 0)
+    kept = CanaryLists(["m"], SETTINGS.statistics, 0)
     for start in range(0, len(lists), size):
         kept.take(closed_of(lists[start : start + size]))
     return kept
@@ -118,7 +118,7 @@ def test_partitions_add_up() -> None:
     lists = some_lists(800)
     values: dict[bytes, Any] = {}
     for partition, part in enumerate((lists[:300], lists[300:])):
-        kept = CanaryLists(["m"], SETTINGS, partition)
+        kept = CanaryLists(["m"], SETTINGS.statistics, partition)
         kept.take(closed_of(part))
         values |= {each.key: each.value for each in kept.changes()}
     for tag, expected in by_hand(lists).items():
@@ -138,7 +138,9 @@ def test_a_fold_goes_on_from_what_it_wrote() -> None:
     lists = some_lists(1_000)
 
     def new() -> PreferencesFold:
-        return PreferencesFold({}, 0, canaries=CanaryLists(["m"], SETTINGS, 0))
+        return PreferencesFold(
+            {}, 0, canaries=CanaryLists(["m"], SETTINGS.statistics, 0)
+        )
 
     whole, first, second = new(), new(), new()
     whole.take(closed_of(lists))
@@ -159,7 +161,7 @@ def test_stages_that_never_were_push_out_only_those_with_fewer_lists(
 ) -> None:
     """Anybody may send names; what is pushed out leaves the topic too."""
     monkeypatch.setattr(canary_lists, "MOST_STAGES", 3)
-    kept = CanaryLists(["m"], SETTINGS, 0)
+    kept = CanaryLists(["m"], SETTINGS.statistics, 0)
 
     def send(tag: str, n: int) -> None:
         extra = msgspec.msgpack.encode({"session": "s", "canary": tag})
@@ -183,7 +185,7 @@ def test_earlier_stages_of_the_same_canary_stay(
 ) -> None:
     """They are judged together, however few lists they have."""
     monkeypatch.setattr(canary_lists, "MOST_STAGES", 3)
-    kept = CanaryLists(["m"], SETTINGS, 0)
+    kept = CanaryLists(["m"], SETTINGS.statistics, 0)
     for tag, n in (("m@3.1/1", 9), ("m@4.1/1", 5), ("m@5.1/1", 1), ("m@5.1/2", 1)):
         extra = msgspec.msgpack.encode({"session": "s", "canary": tag})
         one = impression("i", START_MS, model="m", intervention="m", extra=extra)
@@ -195,7 +197,7 @@ def test_earlier_stages_of_the_same_canary_stay(
 def test_sums_by_other_classes_are_written_anew() -> None:
     """By name; classes that are counted no more leave, others begin at nothing."""
     sums = np.arange(100 * 2 * 4).reshape(100, 2, 4).astype(np.int64)
-    kept = CanaryLists(["m"], SETTINGS, 0)
+    kept = CanaryLists(["m"], SETTINGS.statistics, 0)
     kept.restore("m@3.10/1", encoded(StageSums(("gone", "click"), sums)))
     (change,) = kept.changes()
     found = merged({change.key: change.value or b""}, "m@3.10/1")

@@ -105,6 +105,18 @@ def test_merging_keeps_the_last_time_whatever_the_order() -> None:
         assert one.last_ms == 9
 
 
+def test_merging_adds_refusals_by_reason() -> None:
+    """Of both partitions."""
+    settings = ExperimentSettings(rankers={"a": "", "b": ""})
+    one, other = Comparison("x", settings), Comparison("x", settings)
+    for reason in ("length", "length"):
+        one.refuse(reason)
+    for reason in ("length", "depth", "depth"):
+        other.refuse(reason)
+    one.merge(other)
+    assert one.refusals == {"length": 3, "depth": 2}
+
+
 def test_the_limits_of_health_are_those_that_are_said() -> None:
     """Just above is ok, just below a warning."""
     assert (WELL_JOINED, LEAST_COVERAGE) == (0.95, 0.3)

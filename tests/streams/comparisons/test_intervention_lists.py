@@ -18,11 +18,11 @@ from streams.comparisons.intervention_lists import (
     InterventionLists,
     merged,
     name_of,
-    trained_of,
 )
 from streams.comparisons.preference_fold import PreferencesFold, read_records
 from streams.native.closed_impressions import closed_of
 from streams.native.intervention_lists import Rules, Sums, Table
+from streams.partition_fold import trained_rules
 from tests.event_factory import START_MS, impression
 from tests.streams.comparisons.compared_lists import (
     EXPERIMENTS,
@@ -121,7 +121,7 @@ def as_counts(sums: Sums) -> Counter[Any]:
 
 def fold_of(settings: Settings = SETTINGS, partition: int = 0) -> PreferencesFold:
     """A fold that counts interventions, and compares."""
-    return PreferencesFold(EXPERIMENTS, partition, trained_of(settings))
+    return PreferencesFold(EXPERIMENTS, partition, trained_rules(settings))
 
 
 def lists_of(fold: PreferencesFold) -> InterventionLists:
@@ -226,7 +226,7 @@ def test_state_of_others_is_what_it_was() -> None:
 
     lists = some_lists(50)
     online = Settings(models={"online": SETTINGS.models["online"]})
-    assert trained_of(online) is None
+    assert trained_rules(online) is None
     for fold in (with_one, without):
         fold.take(closed_of(lists))
     (counts,) = state_of(without).items()

@@ -9,9 +9,9 @@ import pytest
 
 from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
-from rankstream.wire.model_evaluations import decode_rates, encode_rates
+from rankstream.wire.models.model_evaluations import decode_rates, encode_rates
 from rankstream.wire.topics import INTERACTIONS
-from streams.comparisons.intervention_lists import empty, merged, trained_of
+from streams.comparisons.intervention_lists import empty, merged
 from streams.comparisons.intervention_rates import MOST_TOLD, rate_of, rates_of
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.join import OUTCOMES
@@ -19,7 +19,7 @@ from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import FollowedPartition
 from streams.native.closed_impressions import closed_of
 from streams.native.intervention_lists import Sums
-from streams.partition_fold import preferences_among
+from streams.partition_fold import preferences_among, trained_rules
 from streams.roles import evaluator as module
 from streams.roles.evaluator import Evaluator
 from tests.streams.comparisons.compared_lists import EXPERIMENTS, some_interactions
@@ -171,7 +171,7 @@ def test_clicks_per_list_are_no_lines_of_the_log(
     """They move at every turn while lists are shown; verdicts on experiments do."""
     monkeypatch.setattr(module, "EVERY_S", 0.01)
     settings = Settings(models={"m": model_of(after=[300])})
-    fold = PreferencesFold(EXPERIMENTS, 0, trained_of(settings))
+    fold = PreferencesFold(EXPERIMENTS, 0, trained_rules(settings))
     fold.take(closed_of(some_interactions(5)))
     changes = fold.changes(dict.fromkeys(OUTCOMES, 1))
     batch = CommittedBatch([(x.key, x.value) for x in changes], at_end=True)

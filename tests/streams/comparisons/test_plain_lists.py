@@ -69,11 +69,12 @@ def unchanged(extra: dict[str, Any], shown: list[str]) -> None:
     """As it was drawn."""
 
 
-def lists_of_one(extra: dict[str, Any], _: list[str]) -> None:
-    """All rankers but one agree."""
+def lists_of_one(extra: dict[str, Any], shown: list[str]) -> None:
+    """All rankers but one agree, and theirs is shown."""
     first = next(iter(extra["rankings"].values()))
     extra["rankings"] = dict.fromkeys(extra["rankings"], first)
     extra["rankings"]["r1"] = first[::-1]
+    shown[:] = first[:LENGTH]
 
 
 def a_place_too_high(extra: dict[str, Any], shown: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Preferences on the stream: credited once, exactly, and refused with a reason."""
 
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from models.evaluation.conclusion import log_e_values
 from models.evaluation.list_counts import TOTALS
 from models.evaluation.sums import N_GROUPS, PreferenceSums
 from models.interleaving.method import Shown
-from models.interleaving.rankings import n_documents, numbered
+from models.interleaving.rankings import n_documents
 from models.interleaving.registry import method_of
 from rankstream.ranking.combining import combine
 from rankstream.settings import ExperimentSettings, Settings, TimeSettings
@@ -36,6 +37,7 @@ from streams.native.closed_impressions import closed_of
 from streams.partition_fold import partition_fold
 from streams.stage import Change, SourceRecord, referred
 from tests.event_factory import START_MS, click, impression
+from tests.interleaving_cases import as_rankings
 from tests.streams.comparisons.compared_lists import (
     BOOST,
     EXPERIMENTS,
@@ -54,7 +56,8 @@ def recounted(log: list[Interaction], name: str) -> PreferenceSums:
         candidates = msgspec.msgpack.decode(one.impression.candidates)
         rows = np.frombuffer(one.impression.shown, "<u2")
         lists = [extra["rankings"][key] for key in sorted(extra["rankings"])]
-        rankings, names = numbered(lists)
+        names = list(dict.fromkeys(chain.from_iterable(lists)))
+        rankings = as_rankings([[names.index(x) for x in each] for each in lists])
         shown = np.array([names.index(candidates[row]) for row in rows])
         clicks = np.zeros(len(rows), np.bool_)
         clicks[[mark.position - 1 for mark in one.clicks]] = True

@@ -12,7 +12,7 @@ from rankstream.configuration.bandits import BanditSettings
 from rankstream.configuration.curves import PositionCurve
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import Snapshot, rolled_back
-from rankstream.wire.deployments import decode_deployment
+from rankstream.wire.models.deployments import decode_deployment
 from rankstream.wire.topics import SNAPSHOTS
 from streams.decisions.bandit_rewrite import BanditInputs, bandit_rewrite
 from streams.decisions.inputs import DecisionsRefused

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from models.decisions.tied_orders import expected_weights, tied_orders
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.snapshots import features_hash
 from rankstream.wire.candidates import candidates_key, candidates_value
 from streams.decisions.closed_sets import CandidateSets
@@ -13,6 +12,7 @@ from streams.decisions.declared_policies import snapshot_policy, target_weights
 from streams.estimation.targets import QueryRanking, RankingTarget
 from streams.native.counting import name_of_set
 from streams.training.feature_records import FeatureRecords
+from tests.placed_list import placement_probabilities
 from tests.snapshot_factory import snapshot
 
 ITEMS = (("a", "b", "c", "d"), ("x", "y"), ("m", "n", "o"))

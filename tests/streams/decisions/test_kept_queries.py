@@ -16,7 +16,6 @@ from models.evaluation.bounds.several_queries import (
     lower_bound_over_queries,
     sums_of_classes,
 )
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.configuration.decisions import META_POLICIES, DecisionSettings
 from rankstream.settings import ModelSettings, Settings, StatisticsSettings
 from rankstream.snapshots import Snapshot, features_hash
@@ -28,6 +27,7 @@ from streams.decisions.rewrite import Deployed
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.native.counting import name_of_set
 from streams.training.feature_records import FeatureRecords
+from tests.placed_list import placement_probabilities
 from tests.snapshot_factory import snapshot
 from tests.streams.decisions.shown_lists import GROUPS, ITEMS, Shown, counted
 

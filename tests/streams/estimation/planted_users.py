@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import PLACKETT_LUCE, ClickMark, Interaction
 from streams.estimation.targets import QueryRanking
@@ -12,6 +11,7 @@ from streams.fold.statistics_fold import StatisticsFold
 from streams.native.closed_impressions import closed_of
 from streams.statistics.reader import Statistics
 from tests.event_factory import impression
+from tests.placed_list import placement_probabilities
 
 GROUPS = 12
 ITEMS = ("a", "b", "c", "d", "e")

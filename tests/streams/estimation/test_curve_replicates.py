@@ -11,8 +11,12 @@ from streams.estimation.curve_replicates import (
     CurveReplicates,
     replicated_curve,
 )
-from streams.training.estimated_curve import curve_of_groups, estimated_curve
-from tests.streams.training.test_estimated_curve import GROUPS, LOOKED, statistics_of
+from streams.training.curves.estimated_curve import curve_of_groups, estimated_curve
+from tests.streams.training.curves.test_estimated_curve import (
+    GROUPS,
+    LOOKED,
+    statistics_of,
+)
 
 
 def statistics():

@@ -291,7 +291,7 @@ def test_what_is_not_covered_is_counted():
     assert found.coverage.n_lists == 40 - n_cell
     assert found.coverage.mixed == ("m",)
     assert found.comparison is not None
-    # c was never shown: rank 1 of two, and x is no candidate.
+    # c was never shown: rank 1 of two.
     assert found.comparison.points[1].unsupported == pytest.approx(1 / 1.55)
     shallow = CurveReplicates(position_curve([1.0]), "given")
     beyond = of_hand_made({"half": target}, "naive", shallow).coverage
@@ -316,6 +316,19 @@ def test_what_no_list_had_can_not_be_seen_and_takes_its_place():
     first = of_hand_made({"fresh": alone}).comparison
     assert first is not None
     assert found.points[1].value == pytest.approx(0.55 * first.points[1].value)
+
+
+def test_what_no_set_of_a_query_has_takes_its_place_in_closed_sets_too():
+    """What other sets of it have was not to be had; "x" is in none."""
+    target = RankingTarget({"known": QueryRanking(("x", "a"))})
+    found = of_hand_made({"fresh": target}).comparison
+    assert found is not None
+    assert found.points[1].unsupported == pytest.approx(1 / 1.55)
+    asked = Candidates("q", b"", False, ["a", "b"], 2, frozenset("abc"))
+    both = RankingTarget({"q": QueryRanking(("c", "x", "a", "b"))}).placed(asked)
+    assert both is not None
+    assert both.items.tolist() == [[0.0, 1.0], [0.0, 0.0]]
+    assert both.absent.tolist() == [1.0, 0.0]
 
 
 def test_rankings_are_those_of_the_candidates():

@@ -40,6 +40,12 @@ def test_a_policy_is_better_where_its_whole_interval_is(low, high, verdict):
     assert all(math.isnan(row.low) and row.reason == "nobody knows" for row in told)
 
 
+def test_what_is_rounded_otherwise_is_neither_better_nor_worse():
+    """The same policy from propensities of single precision: 1e-9 of its reward."""
+    found = rows_of(comparison([0.0, -2e-9, 1e-5], [0.0, -1e-9, 2e-5]), "")
+    assert [row.verdict for row in found] == ["", "", "better"]
+
+
 @pytest.mark.parametrize(
     ("unseen", "verdicts"), [(0.04, ["worse", "better"]), (0.06, ["", "better"])]
 )

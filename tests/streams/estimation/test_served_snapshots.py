@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rankstream.snapshots import Pointer, following_key, pointer_of
-from rankstream.wire.deployments import deployment_record
+from rankstream.wire.models.deployments import deployment_record
 from streams.estimation.served_snapshots import ServedSnapshots
 from tests.snapshot_factory import envelope, snapshot
 

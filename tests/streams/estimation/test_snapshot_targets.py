@@ -9,7 +9,6 @@ import pytest
 from models.estimators.bias_curve import position_curve
 from models.estimators.choice import asked_for
 from models.estimators.policy_reward import click_weights_of
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.wire.envelope import SnapshotError
 from rankstream.wire.topics import CANDIDATES
@@ -20,6 +19,7 @@ from streams.estimation.targets import Candidates, SnapshotTarget
 from streams.native.counting import name_of_set
 from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
+from tests.placed_list import placement_probabilities
 from tests.streams.training.shop import (
     EXAMINATION,
     N_FEATURES,

@@ -19,7 +19,7 @@ from rankstream.wire.events import (
     encode_record,
 )
 from streams.event_time import Watermark
-from streams.fold.schedule import Schedule
+from tests.streams.fold.plain_schedule import Schedule
 
 OUTCOMES = (
     "consumed",

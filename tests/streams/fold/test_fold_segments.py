@@ -8,7 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rankstream.settings import LimitSettings, Settings, TimeSettings
-from rankstream.wire.events import ACTIVE, Element, Frontier, encode_record
+from rankstream.wire.events import (
+    ACTIVE,
+    Element,
+    Frontier,
+    Interaction,
+    encode_record,
+)
 from rankstream.wire.topics import LEAST_DAYS
 from streams.fold.canonical_fold import LogBroken
 from streams.fold.join import Join
@@ -16,6 +22,7 @@ from streams.fold.segments import (
     FARTHEST_OFFSET,
     LOGGED,
     OPEN,
+    RECORDS_AT_ONCE,
     REFERENCES_AT_ONCE,
     Segments,
     array_head,
@@ -63,6 +70,15 @@ class Stopped:
     ----------
     refers
         Whether its state refers to the log.
+
+    Attributes
+    ----------
+    told
+        What came of all that it took, in order.
+    closed
+        By the last record.
+    join
+        As it is now.
     """
 
     def __init__(self, *, refers: bool) -> None:
@@ -70,8 +86,9 @@ class Stopped:
         self.log: dict[int, bytes] = {}
         self.values: dict[bytes, bytes] = {}
         self.told: list[object] = []
-        self._join = Join(TIME, limits=LIMITS)
-        self._segments = Segments(self._join)
+        self.closed: list[Interaction] = []
+        self.join = Join(TIME, limits=LIMITS)
+        self._segments = Segments(self.join)
 
     def take(self, elements: list[Element]) -> None:
         """Take a record."""
@@ -79,10 +96,10 @@ class Stopped:
         value = encode_record([1, 0, offset + 1, elements])
         self.log[offset] = value
         origin = origin_at(offset) if self.refers else NOWHERE
-        join = self._join
+        join = self.join
         join.take(Elements(value), origin)
-        closed = [one for piece in join.closed for one in piece.interactions()]
-        self.told += [closed, *join.set_aside, *join.not_shown, *join.beyond]
+        self.closed = [one for piece in join.closed for one in piece.interactions()]
+        self.told += [self.closed, *join.set_aside, *join.not_shown, *join.beyond]
         for each in (join.closed, join.set_aside, join.not_shown, join.beyond):
             each.clear()
 
@@ -93,17 +110,17 @@ class Stopped:
                 del self.values[key]
             else:
                 self.values[key] = value
-        before, living = self._join, self._segments.living
-        self._join = Join(TIME, limits=LIMITS)
-        self._join.restore(before.state())
-        segments = Segments(self._join)
+        before, living = self.join, self._segments.living
+        self.join = Join(TIME, limits=LIMITS)
+        self.join.restore(before.state())
+        segments = Segments(self.join)
         segments.living = living
         segments.next_number = self._segments.next_number
         segments.restore(self.values, self.log)
         self._segments = segments
         self.told.append([before.pending, before.n_open, before.n_known])
         assert self.told[-1] == [
-            self._join.pending, self._join.n_open, self._join.n_known
+            self.join.pending, self.join.n_open, self.join.n_known
         ]  # fmt: skip
 
 
@@ -226,9 +243,10 @@ def test_a_log_that_lacks_what_is_referred_to_is_refused(is_cut: bool) -> None:
 
 
 def test_a_segment_that_lacks_what_stands_nowhere_else_is_refused() -> None:
-    """As of a click that waits, in whose place the state has another segment's."""
+    """As of clicks that proved late, in whose place the state has another segment's."""
     fold = partition_fold(0, Settings(time=TIME))
-    elements = [impression("a"), click("later"), click("b"), impression("c")]
+    late = [click("a", START_MS + WINDOW_MS + n, position=n) for n in (1, 2)]
+    elements: list[Element] = [*late, impression("a"), impression("c")]
     value = encode_record([1, 0, 1, elements])
     fold.fold(SourceRecord("events", 0, 1, 0, None, value, ()))
     state = {change.key: change for change in fold.changes()}
@@ -236,19 +254,19 @@ def test_a_segment_that_lacks_what_stands_nowhere_else_is_refused() -> None:
     partition_fold(0, Settings(time=TIME)).restore([*state.values(), log])
 
     key = segment_key(OPEN, 0, 0)
-    one = array_head(1) + encode_record(click("later"))
+    one = array_head(1) + encode_record(late[0])
     state[key] = state[key]._replace(value=one)
     with pytest.raises(LogBroken, match="must hold 2 elements more; got 1"):
         partition_fold(0, Settings(time=TIME)).restore([*state.values(), log])
 
 
 def test_references_that_fill_several_values_come_back_in_order() -> None:
-    """With what stands nowhere in the log between them."""
+    """With what stands nowhere in the log between them, and what waited."""
     fold = partition_fold(0, Settings(time=TIME))
     n_lists = REFERENCES_AT_ONCE + 3
     lists: list[Element] = [impression(f"{n}", items=["a"]) for n in range(n_lists)]
-    waiting = click("0")
-    value = encode_record([1, 0, 1, [waiting, *lists]])
+    waiting = [click("0"), click("1", START_MS + WINDOW_MS + 1), click("2")]
+    value = encode_record([1, 0, 1, [*waiting, *lists]])
     fold.fold(SourceRecord("events", 0, 1, 0, None, value, ()))
     state: list[Change] = list(fold.changes())
     again = partition_fold(0, Settings(time=TIME))
@@ -258,7 +276,37 @@ def test_references_that_fill_several_values_come_back_in_order() -> None:
         one.join.take(Elements(encode_record([1, 0, 2, [reached(2_000)]])))
     assert again.fingerprint() == fold.fingerprint()
     assert again.counters()["applied_impressions"] == n_lists
-    assert again.counters()["applied_clicks"] == 1
+    assert again.counters()["applied_clicks"] == 2
+
+
+def test_a_click_that_waited_costs_the_state_what_any_other_does() -> None:
+    """Eight bytes, whether it comes before its list or behind it."""
+    names = [f"{n}" for n in range(40)]
+    lists: list[Element] = [impression(name) for name in names]
+    clicks: list[Element] = [click(name, raw=bytes(99)) for name in names]
+    for elements in ([*lists, *clicks], [*clicks, *lists]):
+        stopped = Stopped(refers=True)
+        stopped.take(elements)
+        stopped.restart()
+        assert sum(map(len, stopped.values.values())) == 8 * len(elements)
+        stopped.take([reached(WINDOW_MS)])
+        assert stopped.join.counts["applied_clicks"] == 40
+
+
+def test_a_list_is_read_back_with_clicks_of_many_records() -> None:
+    """More of them than are kept at once, by turns, from the last to the first."""
+    n_records = 3 * RECORDS_AT_ONCE
+    stopped = Stopped(refers=True)
+    names = [f"{n}" for n in range(n_records)]
+    for name in names:
+        stopped.take([click(name), click("all", START_MS + int(name), position=2)])
+    lists = [impression(name) for name in (*reversed(names), "all")]
+    stopped.take([*lists])
+    stopped.restart()
+    stopped.take([reached(WINDOW_MS)])
+    by_name = {one.impression.impression_id: one.clicks for one in stopped.closed}
+    assert {name: len(by_name[name]) for name in names} == dict.fromkeys(names, 1)
+    assert [one.at_ms - START_MS for one in by_name["all"]] == [0, 1]
 
 
 def test_an_offset_that_no_origin_names_is_not_referred_to() -> None:

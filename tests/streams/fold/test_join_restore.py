@@ -2,7 +2,8 @@
 
 from rankstream.settings import TimeSettings
 from rankstream.wire.events import ACTIVE, Element, Frontier
-from streams.fold.join import Join
+from streams.fold.join import WITHDRAWN, Join
+from streams.native.elements import CLICK, decode_click
 from tests.event_factory import START_MS, as_kept, as_record, click, impression
 
 WINDOW_MS, DISORDER_MS, REMEMBER_MS = 1_000, 100, 500
@@ -51,3 +52,16 @@ def test_a_click_that_proved_late_is_not_applied_after_a_restore() -> None:
         one.take(as_record([reached(WINDOW_MS)]))
         applied = (one.counts["applied_impressions"], one.counts["applied_clicks"])
         assert applied == (1, 0)
+
+
+def test_a_click_of_the_last_moment_is_not_withdrawn() -> None:
+    """It waited beside one that is late, and is attached: the state says no more."""
+    last, late = (click(at_ms=START_MS + WINDOW_MS + over) for over in (0, 1))
+    join = Join(TIME)
+    join.take(as_record([last, late, impression()]))
+    kept = as_kept(join.new_accepted().raw)
+    tags = enumerate(kept.tags)
+    clicks = [decode_click(kept.raw(i)) for i, tag in tags if tag == CLICK]
+    withdrawn = [one.identity for one in clicks if one.position == WITHDRAWN]
+    assert withdrawn == [late.identity]
+    assert last in clicks

@@ -25,6 +25,7 @@ from streams.ingest.elements import unpacked
 from streams.ingest.ingest import END_HEADER, Ingest
 from streams.ingest.plain_events import PlainEvents
 from streams.native.input_events import PARTITION, Rules, blake2b, gather, write_queries
+from streams.source_records import SourceRecords
 from streams.stage import Output, SourceRecord
 from tests.fuzz.guided import stored_corpus
 from tests.hostile import hostile_records, strange_but_good
@@ -45,31 +46,51 @@ SETTINGS = {
 
 
 class Both:
-    """Ingestion and the plain one, which are told the same."""
+    """Ingestion and the plain one, which are told the same.
+
+    A second one is given most records many at a time, some alone between them.
+    """
 
     def __init__(self, topic: str, settings: Settings | None = None) -> None:
         settings = settings or Settings()
         self.stage = Ingest(topic, 1, settings)
+        self.together = Ingest(topic, 1, settings)
         self.plain = PlainIngest(topic, 1, settings)
+        self._held: list[SourceRecord] = []
 
     def fold(self, record: SourceRecord) -> None:
         """Take a record."""
         self.stage.fold(record)
         self.plain.fold(record)
+        self._held.append(record)
+        if len(self._held) == 700:
+            self._hand_over()
 
     def tick(self, at_end_ms: int) -> None:
         """Hear of the end."""
+        self._hand_over()
+        self.together.tick(at_end_ms=at_end_ms)
         self.stage.tick(at_end_ms=at_end_ms)
         self.plain.tick(at_end_ms=at_end_ms)
 
     def check(self) -> list[Output]:
-        """All that may be seen of either is the same; what they wrote."""
-        outputs = self.stage.outputs()
-        assert outputs == self.plain.outputs()
-        assert self.stage.counters() == self.plain.counters()
-        assert self.stage.fingerprint() == self.plain.fingerprint()
-        assert list(self.stage.changes()) == self.plain.changes()
-        return outputs
+        """All that may be seen of each is the same; what they wrote."""
+        self._hand_over()
+        expected = self.plain.outputs()
+        for stage in (self.stage, self.together):
+            assert stage.outputs() == expected
+            assert stage.counters() == self.plain.counters()
+            assert stage.fingerprint() == self.plain.fingerprint()
+            assert list(stage.changes()) == self.plain.changes()
+        return expected
+
+    def _hand_over(self) -> None:
+        held, self._held = self._held, []
+        for first in range(0, len(held), 101):
+            some = held[first : first + 101]
+            self.together.fold_together(SourceRecords.of(some[:100]))
+            for record in some[100:]:
+                self.together.fold(record)
 
 
 def drawn_records(
@@ -187,7 +208,7 @@ def test_times_are_judged_alike_whenever_a_record_was_appended(topic: str) -> No
 @pytest.mark.parametrize("topic", TOPICS)
 def test_most_of_what_is_drawn_is_plain_and_some_is_odd(topic: str) -> None:
     """Else the law above would say little."""
-    records = list(drawn_records(topic, 4_000, 2, 0.01))
+    records = SourceRecords.of(list(drawn_records(topic, 4_000, 2, 0.01)))
     plain = PlainEvents(topic, 1, Rules(4, 300_000, 1_000))
     partitions = np.concatenate(
         [plain.write(found).outcomes[:, PARTITION] for found in unpacked(records)]

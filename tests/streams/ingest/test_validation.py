@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.wire.canaries import FIELD
 from rankstream.wire.events import PLACKETT_LUCE, Click, Impression, decode_items
+from rankstream.wire.models.canaries import FIELD
 from rankstream.wire.routing import (
     identity,
     route_of_query,
@@ -61,6 +61,14 @@ def taken(raw: bytes) -> Impression:
     event = validator().query(raw, NOW_MS).event
     assert isinstance(event, Impression)
     return event
+
+
+def test_a_list_shows_a_thousand_items_and_no_more() -> None:
+    """As the contract says."""
+    items = [f"d{number}" for number in range(1_001)]
+    assert len(decode_items(taken(query(shown=items[:-1])).candidates)) == 1_000
+    with pytest.raises(Refused, match="shown must hold 1 to 1000 items; got 1001"):
+        taken(query(shown=items))
 
 
 def test_candidates_are_sorted_and_everything_moves_with_them() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from rankstream.settings import DeliverySettings, Settings
-from streams.kafka.committer import Committer
-from streams.kafka.membership import Membership
+from streams.kafka.group.membership import Membership
+from streams.kafka.partitions.committer import Committer
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     SourcePartition,

@@ -27,21 +27,24 @@ def appended(at_ms: int) -> Any:
 
 def timed(at_ms: int | None, timestamp_type: int) -> Any:
     """A record as the client gives it."""
-    named = {"topic": PLACE.topic, "partition": PLACE.partition, "offset": 5}
-    return SimpleNamespace(timestamp=at_ms, timestamp_type=timestamp_type, **named)
+    return SimpleNamespace(timestamp=at_ms, timestamp_type=timestamp_type, offset=5)
 
 
 def test_the_brokers_time_is_taken_as_it_is() -> None:
     """To the millisecond."""
-    assert AppendTimes().of(timed(NOW_MS + 1, LOG_APPEND_TIME)) == NOW_MS + 1
+    records = [timed(NOW_MS + one, LOG_APPEND_TIME) for one in (1, 0)]
+    assert AppendTimes().of(PLACE, records) == [NOW_MS + 1, NOW_MS]
 
 
 def test_a_clients_time_is_not_believed(caplog: pytest.LogCaptureFixture) -> None:
     """When it is read stands for it, and that is said once, with the remedy."""
     times, before_ms = AppendTimes(), wall_ms()
     with caplog.at_level(logging.WARNING):
-        found = [times.of(timed(1, 0)), times.of(timed(None, 0))]
+        first = [timed(1, 0), timed(NOW_MS, LOG_APPEND_TIME)]
+        at_ms, told = times.of(PLACE, first)
+        found = [at_ms, *times.of(PLACE, [timed(None, 0)])]
 
+    assert told == NOW_MS
     assert all(before_ms <= at_ms <= wall_ms() for at_ms in found)
     (line,) = caplog.messages
     assert "event=no-append-time place=shop.queries[2]@5" in line

@@ -9,7 +9,7 @@ import pytest
 from faust.types import TP
 from kafka import KafkaProducer
 
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import CLICKS, INPUT, KEPT, QUERIES, Topic, full_name
 from streams.kafka.append_time import AppendTimes, ClockDifference, wall_ms
@@ -63,11 +63,11 @@ def test_a_clients_time_is_told_from_the_brokers(
     )
     times, clocks = AppendTimes(), ClockDifference()
     with caplog.at_level(logging.WARNING, OURS):
-        found_ms = times.of(altered)
         place = TP(altered.topic, 0)
+        (found_ms,) = times.of(place, [altered])
         clocks.see(place, altered, told_ms=before_ms, now_ms=wall_ms())
         assert said(caplog) == []
-        read_ms = times.of(other)
+        (read_ms,) = times.of(TP(other.topic, 0), [other])
 
     assert other.timestamp == CREATED_MS
     assert found_ms == altered.timestamp

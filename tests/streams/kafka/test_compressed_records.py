@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from kafka import KafkaConsumer, KafkaProducer
 
 from deploy.broker import Broker
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import MIB, QUERIES
 from streams.topology import topics_of

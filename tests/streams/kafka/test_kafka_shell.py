@@ -51,21 +51,29 @@ def restored(run: ToyRun, worker: subprocess.Popen[bytes]) -> Counter[str]:
     return Counter(re.findall(r"event=restored partition=(\S+)", run.said(worker)))
 
 
+def has_folded_again(run: ToyRun) -> bool:
+    """Whether any worker folded what lay behind a checkpoint once more."""
+    return any("event=caught-up" in run.said(worker) for worker in run.workers)
+
+
 def test_five_kills_lose_and_repeat_nothing(run: ToyRun) -> None:
     """A worker that is killed under load goes on where its last commit was."""
     chance = np.random.default_rng(5)
     with run.load(per_s=PER_S):
-        for _ in range(5):
+        for number in range(50):
             worker = run.start("one")
             run.wait_for(worker, "event=restored")
             time.sleep(chance.uniform(0.3, 2.0))
             worker.kill()
             worker.wait()
+            # A slow one may have been killed before it committed, each time.
+            if number >= 4 and has_folded_again(run):
+                break
         run.start("one")
     run.wait_for_all()
     stop(run)
     assert run.verdict() == NOTHING
-    assert any("event=caught-up" in run.said(worker) for worker in run.workers)
+    assert has_folded_again(run)
 
 
 def test_a_harness_without_the_resume_position_counts_twice(run: ToyRun) -> None:
@@ -131,7 +139,7 @@ def test_a_stop_under_load_leaves_nothing_to_be_done_again(run: ToyRun) -> None:
     run.wait_for_all()
     stop(run)
     assert run.verdict() == NOTHING
-    assert not any("event=caught-up" in run.said(worker) for worker in run.workers)
+    assert not has_folded_again(run)
 
 
 def test_a_broker_that_goes_and_comes_is_ridden_out(
@@ -185,7 +193,8 @@ def test_large_records_go_through(run: ToyRun) -> None:
     )
     for number in range(8):
         value = number.to_bytes(8, "big") + bytes(7 << 20)
-        producer.send(run.name(SOURCE), key=b"k", value=value, partition=0).get(30)
+        sent = producer.send(run.name(SOURCE), key=b"k", value=value, partition=0)
+        sent.get(PATIENCE_S)
         run.sent[0].append((b"k", number))
     producer.close()
     run.wait_for_all()

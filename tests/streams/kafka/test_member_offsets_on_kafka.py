@@ -10,18 +10,22 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from kafka import KafkaAdminClient
 
 from streams.kafka.clients import Cluster, KafkaClients, Producer
-from streams.kafka.group_positions import (
+from streams.kafka.group.group_positions import (
     Committed,
     PositionsHang,
     stable_positions,
 )
-from streams.kafka.member_offsets import VotedOut
-from streams.kafka.membership import Membership
+from streams.kafka.group.member_offsets import VotedOut
+from streams.kafka.group.membership import Membership
 from streams.kafka.state.transactions import Transactions
 from streams.stage import LogRefused
 from tests.services import KafkaService
 
-ASK_MS = 1_000
+ASK_MS, HANG_MS = 60_000, 5_000
+"""How long a broker may take to answer, and until what it does not say hangs."""
+
+BUSY_MS = 60_000
+"""A member of a busy machine may be silent for so long, and is one still."""
 
 
 class Bench:
@@ -44,7 +48,8 @@ class Bench:
             group_id=self.name,
             group_instance_id=instance,
             heartbeat_interval_ms=100,
-            rebalance_timeout_ms=5_000,
+            rebalance_timeout_ms=BUSY_MS,
+            session_timeout_ms=BUSY_MS,
             enable_auto_commit=False,
             **self.client,
         )
@@ -81,9 +86,9 @@ class Bench:
         finally:
             await producer.stop()
 
-    async def positions(self) -> dict[TopicPartition, Committed]:
+    async def positions(self, ask_ms: int = ASK_MS) -> dict[TopicPartition, Committed]:
         """What the group has committed."""
-        asked = self.client, self.name, [self.place], ASK_MS
+        asked = self.client, self.name, [self.place], ask_ms
         return await asyncio.to_thread(stable_positions, *asked)
 
 
@@ -181,7 +186,7 @@ def test_positions_are_told_once_nothing_can_move_them(kafka: KafkaService) -> N
             async with bench.begun(6, as_member(first)) as producer:
                 await bench.join()
                 with pytest.raises(PositionsHang):
-                    await bench.positions()
+                    await bench.positions(HANG_MS)
                 await producer.commit_transaction()
             assert await bench.positions() == {bench.place: Committed(6, "")}
         finally:

@@ -10,7 +10,9 @@ from kafka import KafkaAdminClient, KafkaProducer
 from rankstream.settings import KafkaSettings
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import FollowedPartition, run_reader_role
+from streams.series import Series
 from tests.services import KafkaService
+from tests.worker_process import PATIENCE_S
 
 
 class Away(RuntimeError):
@@ -54,6 +56,10 @@ class Recorder:
         """How often it was called."""
         return {"turns_taken": self.n_turns}
 
+    def series(self) -> list[Series]:
+        """Nothing by labels."""
+        return []
+
     async def close(self) -> None:
         """Count."""
         self.n_closed += 1
@@ -90,7 +96,7 @@ def ran(settings: KafkaSettings, topic: str, role: Recorder) -> None:
     sources = [FollowedPartition(topic, 0), FollowedPartition(topic, 1)]
     stop = asyncio.Event()
     asyncio.run(
-        asyncio.wait_for(run_reader_role(settings, sources, role, stop), timeout=60)
+        asyncio.wait_for(run_reader_role(settings, sources, role, stop), PATIENCE_S)
     )
     assert stop.is_set()
 
@@ -160,7 +166,7 @@ def test_the_stop_is_heard_before_the_first_turn() -> None:
         )
         await asyncio.sleep(0.2)
         stop.set()
-        await asyncio.wait_for(running, timeout=30)
+        await asyncio.wait_for(running, PATIENCE_S)
 
     asyncio.run(scenario())
     assert (role.n_turns, role.n_closed) == (0, 0)

@@ -7,11 +7,13 @@ from typing import Any, NoReturn
 import pytest
 
 from rankstream.settings import DeliverySettings, Settings
-from streams.kafka.assignment import Assignment, TopicPartition
-from streams.kafka.committer import Committer
-from streams.kafka.membership import Membership
+from streams.kafka.group.membership import Membership
+from streams.kafka.partitions.assignment import Assignment
+from streams.kafka.partitions.committer import Committer
+from streams.kafka.partitions.process import TopicPartition
 from streams.kafka.state.resume_position import Loss, StateRefused
 from streams.kafka.transport import ReadProgress
+from streams.source_records import SourceRecords
 from tests.streams.kafka.memory_log import (
     KIND,
     SETTINGS,
@@ -63,7 +65,10 @@ class Bench:
     def take(self, offset: int, place: TopicPartition = HERE) -> None:
         """Offer the record at an offset."""
         assert self.assignment.take(
-            place, numbered(offset), Acknowledged(), is_current=True
+            place,
+            SourceRecords.of([numbered(offset)]),
+            Acknowledged(),
+            is_current=True,
         )
 
 
@@ -159,8 +164,12 @@ def test_a_partition_that_is_revoked_meanwhile_is_not_waited_for() -> None:
         ending = asyncio.create_task(bench.assignment.read_outside(HERE, 21, 40))
         await asyncio.sleep(0.02)
         await bench.assignment.suspend()
+        await ending
+        assert not bench.failures
+        await bench.assignment.open(dict.fromkeys((HERE, THERE)))
+        bench.read[HERE] = UNREAD
         with pytest.raises(Ended):
-            await ending
+            await bench.assignment.read_outside(HERE, 21, 40)
         (refusal,) = bench.failures
         assert "offsets 11-20 (10)" in str(refusal)
 
@@ -181,5 +190,30 @@ def test_who_has_the_partition_no_more_says_nothing_of_it() -> None:
             await bench.assignment.read_outside(HERE, 21, 40)
         (error,) = bench.failures
         assert isinstance(error, Fenced)
+
+    run(body())
+
+
+def test_an_answer_from_before_it_was_opened_again_says_nothing_of_it() -> None:
+    """Another may have folded what has come since, and lies behind the end of then."""
+
+    async def body() -> None:
+        bench = await opened()
+        member = Membership(3, "m", "", frozenset((HERE, THERE)))
+
+        async def meanwhile() -> None:
+            bench.assignment._check = bench.check
+            await bench.assignment.suspend()
+            bench.assignment.join(member)
+            await bench.assignment.keep((HERE, THERE))
+            await bench.assignment.open(dict.fromkeys((HERE, THERE)))
+            bench.take(11)
+            bench.take(12)
+
+        bench.assignment._check = meanwhile
+        await bench.assignment.read_outside(HERE, 0, 5)
+        await bench.assignment.commit_all()
+        assert bench.topics[HERE].passed_on == [10, 11, 12]
+        assert not bench.failures
 
     run(body())

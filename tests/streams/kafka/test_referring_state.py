@@ -10,9 +10,10 @@ from rankstream.settings import DeliverySettings, Settings, TimeSettings
 from rankstream.wire.events import ACTIVE, Element, Frontier, encode_record
 from rankstream.wire.topics import EVENTS
 from streams.kafka.clients import Cluster
-from streams.kafka.committer import Committer
+from streams.kafka.partitions.committer import Committer
 from streams.kafka.referring_state import ReferringState
 from streams.kafka.state.resume_position import StateRefused
+from streams.source_records import SourceRecords
 from streams.stage import Change, SourceRecord, offset_referred
 from streams.topology import STAGES, StageKind
 from tests.event_factory import START_MS, click, impression
@@ -65,7 +66,7 @@ class Cell:
             content: Any = stored.content
             if content is not None:
                 record = SourceRecord(EVENTS, 0, stored.offset, 0, None, content[1], ())
-                committer.fold(record, Acknowledged())
+                committer.fold(SourceRecords.of([record]), Acknowledged())
 
 
 def lists(*names: str, at_ms: int = 0) -> list[Element]:

@@ -1,84 +1,51 @@
 """The pipeline on a broker that asks for a password or a certificate over TLS."""
 
-import gc
+import contextlib
 import http.client
-import json
-import os
-import warnings
-from collections.abc import Iterator
+import re
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 import trustme
 
-from deploy.process import ServerFailed, free_port
+from deploy.process import free_port
+from producers.brokers.cluster import KafkaAway
+from producers.brokers.topic_admin import TopicAdmin
 from producers.event_producer import EventProducer
-from producers.topic_admin import KafkaAway, TopicAdmin
 from producers.topic_reader import read_records
 from rankstream.operations.cli import main
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.events import decode_interaction_record
-from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, dead_letters
+from rankstream.wire.topics import (
+    INTERACTIONS,
+    QUERIES,
+    dead_letters,
+)
 from streams.topology import topics_of
 from streams.worker_roles import ROLES
 from tests.listening import beyond_loopback, listening
 from tests.redis_user import redis_user
-from tests.services import RedisService, ServiceMissing, without
-from tests.streams.kafka.secured import SecuredBroker, secured_broker
+from tests.services import RedisService
+from tests.streams.kafka.secured import (
+    SESSION_S,
+    USER,
+    SecuredBroker,
+    renew_token,
+    send,
+    written,
+)
 from tests.worker_process import running, waited_until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("refused_connections")]
 
 CANARY = "canary"
 """In every password of these tests."""
 
+NOW_MS = 1_700_000_000_000
+
 REDIS_PASSWORD, GUESS = f"{CANARY}-of-redis", f"{CANARY}-of-a-guess"
-
-
-@pytest.fixture(autouse=True)
-def refused_connections() -> Iterator[None]:
-    """Kafka's client leaves sockets open that nobody shook hands with."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    """The broker and the authority that signs its certificates."""
-    try:
-        with secured_broker(tmp_path_factory.mktemp("secured")) as broker:
-            yield broker
-    except ServerFailed as error:
-        without(ServiceMissing(f"no Kafka: {error}"), os.environ)
-
-
-def written(folder: Path, kafka: str, more: str = "") -> Path:
-    """A settings file."""
-    path = folder / "shop.toml"
-    path.write_text(f"{more}\n{kafka}")
-    return path
-
-
-def send(settings: Settings) -> None:
-    """A list, a click on it, what is no event, and the end."""
-    shown = {
-        "impression_id": "i1",
-        "query_id": "q",
-        "at_ms": 1_700_000_000_000,
-        "model": "m",
-        "policy": "deterministic",
-        "candidates": ["a", "b"],
-        "shown": ["b", "a"],
-    }
-    click = {"impression_id": "i1", "query_id": "q", "at_ms": 1_700_000_000_001}
-    with EventProducer(settings) as producer:
-        producer.send(QUERIES, json.dumps(shown).encode())
-        producer.send(CLICKS, json.dumps(click | {"position": 2}).encode())
-        producer.send_raw(QUERIES, b"no event")
-        producer.end()
 
 
 def pages(settings: Settings) -> str:
@@ -87,12 +54,19 @@ def pages(settings: Settings) -> str:
     for role in (each for each in ROLES.values() if each.is_needed(settings)):
         port = settings.metrics.port + role.metrics_port
         for path in ("/metrics", "/livez", "/readyz"):
-            at = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            at = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
             at.request("GET", path)
             answer = at.getresponse()
             said += f"{answer.getheaders()} {answer.read().decode()}"
             at.close()
     return said
+
+
+def is_let_in(settings: Settings) -> bool:
+    """Whether all roles have a page, and the publisher was let in by Redis too."""
+    with contextlib.suppress(OSError):
+        return '"role": "publish", "ready": true' in pages(settings)
+    return False
 
 
 def titles(pid: int) -> str:
@@ -131,8 +105,7 @@ def test_a_click_finds_its_list_over_tls(
     ):
         send(settings)
         waited_until(lambda: any(read_records(settings, INTERACTIONS)), worker.log)
-        let_in = '"role": "publish", "ready": true'  # by Redis too
-        waited_until(lambda: let_in in pages(settings), worker.log)
+        waited_until(lambda: is_let_in(settings), worker.log)
         pid = worker.process.pid
         assert listening(pid) == {"127.0.0.1"}
         assert beyond_loopback(pid) == set()
@@ -214,3 +187,78 @@ def test_a_stranger_is_told_where_and_nothing_else(
     said = capsys.readouterr()
     assert "own.key" in said.err
     assert CANARY not in said.out + said.err
+
+
+def test_a_token_is_read_anew_and_one_that_ended_lets_nobody_in(
+    secured: SecuredBroker, tmp_path: Path, namespace: str
+) -> None:
+    """A client that lives on shows the new one; a new client the old one in vain."""
+    by_token = secured.by_token(tmp_path)
+    settings = load_settings(written(tmp_path, by_token, f'namespace = "{namespace}"'))
+    token = tmp_path / "token"
+    admin = TopicAdmin(settings, topics_of(settings.kafka))
+    admin.create()
+    admin.close()
+    renew_token(token, USER, lasts_s=SESSION_S)
+    ended_s = time.time() + SESSION_S
+    with EventProducer(settings) as producer:
+        producer.send(QUERIES, b"before")
+        producer.flush()
+        renew_token(token, USER)
+        time.sleep(max(0.0, ended_s + 1.0 - time.time()))
+        producer.send(QUERIES, b"after")
+    assert producer.acknowledged == 2
+    renew_token(token, USER, lasts_s=-60.0)
+    with pytest.raises(KafkaAway):
+        TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=3_000)
+
+
+@pytest.mark.parametrize(
+    ("case", "rule"),
+    [
+        ("another authority", "believe its certificate.*correct kafka.ca_file"),
+        ("another name", "believe its certificate.*the name in its certificate"),
+        ("no certificate", "set kafka.certificate_file and kafka.key_file"),
+        ("mechanism", "does not take OAUTHBEARER: correct kafka.sasl_mech|mechanism,"),
+        ("token", "correct the token in kafka.oauth_token_file|or credentials"),
+        ("plain", "correct kafka.security_protocol"),
+        ("TLS", "TLS fails, .*: correct kafka.security_protocol"),
+        ("no SASL", "correct kafka.security_protocol"),
+        ("wrong password, PLAIN", "correct kafka.*(password|credentials)"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    case: str, rule: str, secured: SecuredBroker, tmp_path: Path
+) -> None:
+    """With the settings to look at: that a broker must be started would mislead.
+
+    Where the broker ends a connection before it says why, all of them are named.
+    """
+    (tmp_path / "guess").write_text(GUESS)
+    plain = {"bootstrap": secured.broker.bootstrap}
+    bare = {"security_protocol": "SASL_PLAINTEXT", "ca_file": ""}
+    made = {
+        "mechanism": lambda: secured.by_password(
+            tmp_path,
+            sasl_mechanism="OAUTHBEARER",
+            oauth_token_file=str(tmp_path / "guess"),
+        ),
+        "token": lambda: secured.by_token(
+            tmp_path, oauth_token_file=str(tmp_path / "guess")
+        ),
+        "plain": lambda: secured.by_nothing(
+            "secured", security_protocol="PLAINTEXT", ca_file=""
+        ),
+        "TLS": lambda: secured.by_nothing("mutual", **plain),
+        "no SASL": lambda: secured.by_password(tmp_path, **plain, **bare),
+    }
+    kafka = made[case]() if case in made else spoilt(case, secured, tmp_path)
+    settings = load_settings(written(tmp_path, kafka))
+    # A busy broker may say it later than a client that is in a hurry gives up.
+    for timeout_ms in (3_000, 30_000):
+        with pytest.raises(KafkaAway) as away:
+            TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=timeout_ms)
+        if re.search(rule, str(away.value)):
+            break
+    assert re.search(rule, str(away.value))
+    assert CANARY not in str(away.value)

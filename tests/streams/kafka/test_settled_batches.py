@@ -15,6 +15,7 @@ from streams.kafka.committed_reader import (
     committed_batches,
 )
 from tests.services import KafkaService
+from tests.worker_process import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -89,4 +90,4 @@ def test_an_open_transaction_or_a_silent_broker_settles_nothing(
                 kafka.broker.resume()
             assert await until_settled(batches) == []
 
-    asyncio.run(asyncio.wait_for(scenario(), 120))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))

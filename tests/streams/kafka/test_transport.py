@@ -20,15 +20,16 @@ from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from rankstream.settings import Settings
+from rankstream.settings import ModelSettings, Settings
 from streams.kafka.app import build_app
 from streams.kafka.append_time import ClockDifference
 from streams.kafka.clients import Cluster
+from streams.kafka.eager_service import EagerService
 from streams.kafka.flow import Flow
+from streams.kafka.gathered_fetches import GatheringConsumer
 from streams.kafka.transport import (
     CommittedReadsThread,
     Consumer,
-    EagerService,
     ReadProgress,
 )
 
@@ -143,6 +144,7 @@ def test_what_is_set_on_a_consumer_is_what_it_uses() -> None:
     for name in (
         "_isolation_level",
         "_max_partition_fetch_bytes",
+        "_fetch_max_bytes",
         "_fetch_max_wait_ms",
     ):
         assert hasattr(made, name), name
@@ -347,6 +349,28 @@ def test_what_is_not_there_is_told_and_never_jumped_over(
     asyncio.run(run())
 
 
+def test_what_is_not_there_is_not_told_of_a_place_from_before_a_seek() -> None:
+    """The partition may be revoked while the broker is asked what is there."""
+
+    async def run() -> None:
+        consumer, _, thread = fetching(Outside())
+        highwaters = thread.highwaters
+
+        async def moved(*places: TP) -> Any:
+            consumer._flow.stop()
+            return await highwaters(*places)
+
+        async def read_outside(*what: Any) -> None:
+            raise AssertionError(what)
+
+        thread.highwaters = moved  # type: ignore[method-assign]
+        consumer.app.read_outside = read_outside
+        thread.may_return.set()
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+
+    asyncio.run(run())
+
+
 class Nowhere(Fetcher):
     """In place of aiokafka's: the group has committed nothing."""
 
@@ -393,6 +417,26 @@ def test_a_fetch_from_before_a_seek_is_dropped() -> None:
         assert await task == {}
         assert consumer.progress(PLACE) == ReadProgress(-1, None, None)
         assert consumer.waiting_bytes == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("settings", "apart_s"),
+    [(Settings(), 0.5), (Settings(models={"a": ModelSettings(features=1)}), 0.1)],
+)
+def test_a_trickle_is_read_as_often_as_somebody_waits(
+    settings: Settings, apart_s: float
+) -> None:
+    """How often follows from how far commits may be apart."""
+
+    async def run() -> None:
+        app: Any = build_app(settings, "fold", [], Cluster("", {}, {}))
+        worker = CommittedReadsThread(app.consumer, loop=app.loop)
+        made = worker._create_worker_consumer(app.transport)
+        made._closed = True  # it was never started
+        assert isinstance(made, GatheringConsumer)
+        assert made.apart_s == pytest.approx(apart_s)
 
     asyncio.run(run())
 

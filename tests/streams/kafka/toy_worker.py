@@ -15,6 +15,7 @@ from streams.topology import StageKind
 from tests.streams.kafka.toy import OUT, SOURCE, STATE, Toy
 
 SLOW_MS = int(os.environ.get("RANKSTREAM_TOY_SLOW_MS", "0"))
+SESSION_S = float(os.environ.get("RANKSTREAM_TOY_SESSION_S", "4"))
 
 
 class SlowToy(Toy):
@@ -40,7 +41,7 @@ def main() -> int:
         namespace=namespace,
         kafka=KafkaSettings(bootstrap=bootstrap),
         delivery=DeliverySettings(
-            state_s=2.0, state_records=4_000, session_timeout_s=4.0,
+            state_s=2.0, state_records=4_000, session_timeout_s=SESSION_S,
             instance_id=instance,
         ),
     )  # fmt: skip

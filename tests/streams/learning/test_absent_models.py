@@ -27,8 +27,8 @@ NONE = Settings()
 class Partition:
     """A partition of `interactions` whose worker is started with other settings.
 
-    As `streams.kafka.committer` does it: outputs, fingerprint, state; a start compares
-    the fingerprint.
+    As `streams.kafka.partitions.committer` does it: outputs, fingerprint, state; a
+    start compares the fingerprint.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -4,7 +4,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.operations.answers.deployment import RollbackRefused, follow_again
+from rankstream.operations.answers.models.deployment import (
+    RollbackRefused,
+    follow_again,
+)
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.events import Interaction

@@ -10,14 +10,15 @@ import pytest
 import redis
 
 from rankstream.ranker import Ranker
-from rankstream.redis_scripts import mark_of
+from rankstream.redis_store.redis_scripts import mark_of
 from rankstream.snapshots import CanarySwap, Pointer, SnapshotStore
-from rankstream.wire.canaries import is_in_canary
+from rankstream.wire.models.canaries import is_in_canary
 from streams.redis_copies.snapshot_copy import SnapshotCopy
 from streams.redis_copies.unexpected_entries import SETTLED
 from tests.canary_factory import canary_record
 from tests.services import RedisService
 from tests.snapshot_factory import envelope
+from tests.worker_process import PATIENCE_S
 
 pytestmark = pytest.mark.broker
 
@@ -236,13 +237,16 @@ def test_rankers_hear_of_a_canary_alone(store: SnapshotStore) -> None:
     told: list[bytes] = []
     with store._client.pubsub(ignore_subscribe_messages=True) as listening:
         listening.subscribe(store._pointer_of("m"))
-        listening.get_message(timeout=1.0)
+        listening.get_message(timeout=PATIENCE_S)
         for record in (canary_record(), canary_record(), canary_record(stage=2), None):
             copy.take(KEY, record)
             push(copy)
             look(copy)
-        while (message := listening.get_message(timeout=0.5)) is not None:
+        while len(told) < 3:
+            message = listening.get_message(timeout=PATIENCE_S)
+            assert message is not None
             told.append(message["data"])
+        assert listening.get_message(timeout=0.5) is None
     assert told == [b"0.1"] * 3
 
 

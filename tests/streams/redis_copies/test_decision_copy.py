@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import redis
 
-from rankstream.decision_scripts import Switched
-from rankstream.decision_store import EXPIRE_S
 from rankstream.ranker import Ranker
+from rankstream.redis_store.decision_scripts import Switched
+from rankstream.redis_store.decision_store import EXPIRE_S
 from rankstream.snapshots import SnapshotStore
 from rankstream.wire.decision_shards import N_SHARDS, shard_number
 from rankstream.wire.decisions import (

@@ -22,6 +22,7 @@ from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable
 from tests.streams.kafka.toy import wait_until
 from tests.streams.redis_copies.publishing import Publishing
 from tests.tcp_gate import Gate, watched
+from tests.worker_process import PATIENCE_S
 
 pytestmark = pytest.mark.broker
 
@@ -44,9 +45,9 @@ class Pair(NamedTuple):
     link: Gate
 
     def store(self) -> SnapshotStore:
-        """What a client of the address has; it gives up soon."""
+        """What a client of the address has; it asks once."""
         url = f"redis://127.0.0.1:{self.address.port}/0"
-        return SnapshotStore(url, keep=4, timeout_s=0.5, retries=0)
+        return SnapshotStore(url, keep=4, timeout_s=PATIENCE_S, retries=0)
 
     def follow(self, server: Redis, port: int | None) -> None:
         """Make a server a replica, or none."""

@@ -22,7 +22,7 @@ from rankstream.wire.decisions import (
     entry_of,
     manifest_key,
 )
-from rankstream.wire.deployments import is_deployment
+from rankstream.wire.models.deployments import is_deployment
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS, STATISTICS
 from streams.roles.decider import Decider
 from tests.streams.decisions.bandit_shop import NAME, BanditShop

@@ -13,9 +13,9 @@ from aiokafka.errors import KafkaConnectionError
 
 from rankstream.configuration.canary import CanarySettings
 from rankstream.snapshots import Pointer, decode_snapshot, pointer_of
-from rankstream.wire.canaries import Canary, decode_canary, encode_canary
-from rankstream.wire.canary_reports import OUT, CanaryReport, decode_report
-from rankstream.wire.changes import (
+from rankstream.wire.models.canaries import Canary, decode_canary, encode_canary
+from rankstream.wire.models.canary_reports import OUT, CanaryReport, decode_report
+from rankstream.wire.models.changes import (
     CANARY,
     PROMOTED,
     ROLLED_BACK,
@@ -24,9 +24,9 @@ from rankstream.wire.changes import (
     Change,
     History,
 )
-from rankstream.wire.deployments import decode_deployment, is_deployment
+from rankstream.wire.models.deployments import decode_deployment, is_deployment
+from rankstream.wire.models.training import Request, encode_record, training_key
 from rankstream.wire.topics import EVALUATIONS, PREFERENCES, SNAPSHOTS, TRAINING
-from rankstream.wire.training import Request, encode_record, training_key
 from streams.comparisons.canary_lists import StageSums, encoded, stage_key
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.deployment.canary_change import Decided, removed
@@ -41,6 +41,7 @@ from tests.streams.roles.trainer_world import (
     settings_with,
     turned,
 )
+from tests.worker_process import PATIENCE_S
 
 RULES = CanarySettings(
     shares=[0.1, 0.5],
@@ -184,7 +185,11 @@ def test_one_that_is_worse_is_taken_back_at_once() -> None:
     canary = out_of(world)
     assert canary is not None
     counted(world, canary, 0.2, n_lists=1_000)
-    look(world)
+    trainer = world.trainer()
+    asyncio.run(turned(world, trainer))
+    told = {tuple(x.labels.values()): x.value for x in trainer.series()}
+    assert (told["m", "withdrawn"], told["m", "raised"]) == (1, 0)
+    assert trainer.counters()["canaries_changed"] == 1
     assert out_of(world) is None
     *_, row = past(world)
     assert (row.what, f"m@{row.version}") == (WITHDRAWN, canary.intervention)
@@ -338,7 +343,7 @@ def test_a_broker_that_fails_once_holds_no_judgement_up(
         done.set()
         await going_on
 
-    asyncio.run(asyncio.wait_for(scenario(), 60))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
     assert not failures
     assert kinds(world) == [CANARY, WITHDRAWN]
 

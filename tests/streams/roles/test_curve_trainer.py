@@ -9,11 +9,11 @@ import pytest
 from rankstream.configuration.curves import PositionCurve
 from rankstream.configuration.training import Schedule
 from rankstream.snapshots import decode_snapshot
-from rankstream.wire.curves import PublishedCurve
-from rankstream.wire.deployments import is_deployment
-from rankstream.wire.snapshot_names import sha256_of
+from rankstream.wire.models.curves import PublishedCurve
+from rankstream.wire.models.deployments import is_deployment
+from rankstream.wire.models.snapshot_names import sha256_of
+from rankstream.wire.models.training import SCHEMA, Request, encode_record, training_key
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS, TRAINING
-from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
 from streams.roles import trainer as role
 from tests.streams.roles.trainer_world import (
     Killed,

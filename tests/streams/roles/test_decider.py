@@ -27,7 +27,7 @@ from rankstream.wire.decisions import (
     entry_of,
     manifest_key,
 )
-from rankstream.wire.deployments import decode_deployment
+from rankstream.wire.models.deployments import decode_deployment
 from rankstream.wire.topics import DECISIONS, SNAPSHOTS
 from streams.decisions import evidence as evidence_module
 from streams.decisions import inputs
@@ -267,6 +267,8 @@ def test_what_cannot_be_decided_is_said_once(caplog: pytest.LogCaptureFixture) -
         asyncio.run(turned(world, own))
     assert "an era must have at most limits.interventions, 2" in caplog.text
     assert own.counters()["rewrites_refused"] == 1
+    told = {each.labels["outcome"]: each.value for each in own.series()}
+    assert told == {"written": 0, "refused": 1, "fenced": 0}
     assert Standing(world).manifest is None
     world.settings = msgspec.structs.replace(
         settings_of(), models={"m": settings_of().models["m"]}

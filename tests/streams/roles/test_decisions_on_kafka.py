@@ -212,7 +212,10 @@ def a_bandit_finds_the_best(
             n_lists += 1
         shop.producer.flush()
         found = shop.told(capsys, "show", "best", "shelf")
-        if found and found[0]["bandit"]["lists"] > 3_000:
+        (bandit, _) = shop.told(capsys, "list")
+        has_lists = found and found[0]["bandit"]["lists"] > 3_000
+        # How many lists a rewrite finds is the machine's: some must follow another.
+        if has_lists and bandit["number"] > 2:
             break
         time.sleep(0.5)
     else:
@@ -222,11 +225,9 @@ def a_bandit_finds_the_best(
     assert likes[order[0]] >= np.sort(likes)[-2]
     assert (one["served"], len(names)) == ("pie", 1)
     assert {"plackett-luce", "logged"} <= policies
-    (bandit, _) = shop.told(capsys, "list")
     assert bandit["intervention"] == names.pop()
     assert bandit["intervention"].startswith("best@1.")
     assert (bandit["bandit"], bandit["decided"]) == ("pie, lists of 3", 1)
-    assert bandit["number"] > 2
 
 
 def withdraw_one_of_before(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +240,8 @@ def withdraw_one_of_before(shop: Shop, capsys: pytest.CaptureFixture[str]) -> No
     send_records(settings_of(shop.config), DECISIONS, pairs)
     (_, old, _) = shop.told(capsys, "list")
     assert (old["name"], old["decided"]) == ("old", 1)
-    assert main([*withdraw, "old"]) == 0
+    assert main([*withdraw, "old", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"rule": "old", "rewrite": 4}
     (_, old, _) = shop.told(capsys, "list")
     assert (old["number"], old["decided"], old["intervention"]) == (4, 0, "")
     assert shop.told(capsys, "list", "old") is None

@@ -29,7 +29,7 @@ from tests.canary_factory import canary_record
 from tests.decision_factory import rewrite
 from tests.services import KafkaService
 from tests.snapshot_factory import envelope
-from tests.worker_process import configured, settings_of
+from tests.worker_process import PATIENCE_S, configured, settings_of
 
 BOOST = """
 [experiments.boost]
@@ -70,7 +70,12 @@ def config(
     return configured(tmp_path, kafka.bootstrap, own_redis.url, namespace)
 
 
-async def until(is_so: Callable[[], bool], timeout_s: float = 60.0) -> None:
+def is_redis_up(publisher: Publisher) -> bool:
+    """What the page says."""
+    return {x.name: bool(x.value) for x in publisher.series()}["redis_up"]
+
+
+async def until(is_so: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
     """Wait for something to become true, without holding up the loop."""
     deadline = time.monotonic() + timeout_s
     while not await asyncio.to_thread(is_so):
@@ -169,9 +174,7 @@ def test_committed_snapshots_reach_redis(
 ) -> None:
     """Soon; aborted ones never. While either server is away nothing is lost."""
     settings = settings_of(config)
-    store = SnapshotStore(
-        own_redis.url, namespace=settings.namespace, retries=0, timeout_s=0.5
-    )
+    store = store_of(settings, retries=0)
 
     def served() -> Pointer | None:
         try:
@@ -193,10 +196,13 @@ def test_committed_snapshots_reach_redis(
             for version in range(62, 66):
                 await produce(settings, range(version, version + 1))
                 await asyncio.sleep(0.5)
+            await until(lambda: publisher.counters()["publish_failures"] > 0)
             failures = publisher.counters()["publish_failures"]
-            assert 1 <= failures <= 2 * (time.monotonic() - gone_s) + 1
+            assert failures <= 2 * (time.monotonic() - gone_s) + 1
+            assert not is_redis_up(publisher)
             own_redis.start()
             await until(lambda: served() == (0, 65))
+            await until(lambda: is_redis_up(publisher))
             assert len(store.versions("m")) == settings.redis.keep_versions
             assert kafka.broker is not None
             await asyncio.to_thread(kafka.broker.kill)
@@ -324,8 +330,12 @@ def test_what_was_forged_in_redis_is_put_back(config: Path, own_redis: Redis) ->
             before = keys_of(own_redis)
             with redis.Redis.from_url(own_redis.url) as made:
                 for forge in forgeries:
-                    forge(made)
-                    assert keys_of(own_redis) != before
+                    # At once, as the publisher may look at any moment.
+                    with made.pipeline() as writing:
+                        forge(writing)
+                        for key in before:
+                            writing.dump(key)
+                        assert writing.execute()[-len(before) :] != [*before.values()]
                     await until(lambda: keys_of(own_redis) == before)
 
     asyncio.run(scenario())

@@ -11,20 +11,22 @@ import pytest
 
 from rankstream.snapshots import Snapshot, decode_snapshot, deployed, encode_snapshot
 from rankstream.wire import bounds
-from rankstream.wire.deployments import deployment_record
-from rankstream.wire.schemas import LogRefused
-from rankstream.wire.topics import SNAPSHOTS, TRAINING
-from rankstream.wire.training import (
+from rankstream.wire.models.deployments import deployment_record
+from rankstream.wire.models.training import (
     SCHEMA,
     Request,
     Status,
     encode_record,
     training_key,
 )
+from rankstream.wire.schemas import LogRefused
+from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from streams.kafka.training import intervention
 from streams.roles import trainer as role
+from streams.series import SecondsHistogram
 from streams.training.inputs import TrainingRefused
-from streams.training.trained_snapshot import TrainingProgress, train_model
+from streams.training.progress import TrainingProgress
+from streams.training.trained_snapshot import train_model
 from tests.streams.roles.trainer_world import (
     START_MS,
     Killed,
@@ -324,6 +326,12 @@ def test_a_refusal_answers_who_asked_and_stays_when_the_status_goes_on() -> None
         assert second.request == "two"
         assert states(world) == ["training", "refused"] * 3
         assert trainer.counters()["interventions_refused"] == 3
+        told = {(x.name, *x.labels.values()): x.value for x in trainer.series()}
+        assert told["trainings", "m", "refused"] == 3
+        assert told["trainings", "m", "published"] == 0
+        took = told["training_duration_seconds", "m"]
+        assert isinstance(took, SecondsHistogram)
+        assert took.read()[0][-1] == ("+Inf", 3)
 
     asyncio.run(scenario())
     assert [each.said for each in world.records("status")][1::2] == ["too little"] * 3

@@ -13,16 +13,17 @@ from aiokafka.errors import KafkaError
 from rankstream import deployment_rules
 from rankstream.deployment_rules import DeploymentRefused
 from rankstream.snapshots import decode_snapshot, encode_snapshot, pointer_of
-from rankstream.wire.deployments import Deployment, deployment_record
-from rankstream.wire.schemas import LogRefused
-from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
-from rankstream.wire.training import (
+from rankstream.wire.models.deployments import Deployment, deployment_record
+from rankstream.wire.models.training import (
+    KINDS,
     SCHEMA,
     Request,
     Status,
     encode_record,
     training_key,
 )
+from rankstream.wire.schemas import LogRefused
+from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import FollowedPartition
@@ -94,6 +95,20 @@ def test_an_empty_request_is_passed_over() -> None:
     )
     asyncio.run(turned(world, world.trainer(), 3))
     assert len(world.read(TRAINING)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [*((kind, None) for kind in KINDS), ("later", b"x")]
+)
+def test_what_was_removed_and_kinds_of_later_releases_say_nothing(
+    kind: str, value: bytes | None
+) -> None:
+    """Neither of a model nor of an intervention, and nothing is passed over."""
+    passed: list[str] = []
+    records = ModelRecords(frozenset({"m"}), passed.append)
+    assert records.take_training(f"m/{kind}".encode(), value) == ""
+    assert not records.trained
+    assert not passed
 
 
 def test_what_is_passed_over_leaves_what_was_known() -> None:

@@ -17,7 +17,8 @@ from rankstream.settings import (
     TrainSettings,
 )
 from rankstream.snapshots import decode_snapshot
-from rankstream.wire.deployments import decode_deployment, is_deployment
+from rankstream.wire.models.deployments import decode_deployment, is_deployment
+from rankstream.wire.models.training import decode_record, decode_training_key
 from rankstream.wire.topics import (
     CANDIDATES,
     DECISIONS,
@@ -27,7 +28,6 @@ from rankstream.wire.topics import (
     STATISTICS,
     TRAINING,
 )
-from rankstream.wire.training import decode_record, decode_training_key
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
 from streams.local import LocalPipeline, local_settings

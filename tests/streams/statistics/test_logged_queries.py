@@ -11,7 +11,6 @@ import pytest
 from models.counts.definition import ClosedImpression, placement_of
 from models.estimators.choice import Unknown
 from models.estimators.click_log import check_places
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
@@ -31,6 +30,7 @@ from streams.statistics.logged_queries import (
 )
 from streams.statistics.reader import Statistics
 from tests.event_factory import impression
+from tests.placed_list import placement_probabilities
 from tests.streams.training.counted_lists import GROUPS, KEEP_MS, lists
 from tests.streams.training.test_item_tables import cut
 

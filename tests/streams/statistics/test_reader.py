@@ -10,7 +10,6 @@ from models.counts import placements
 from models.counts.cells import merge
 from models.counts.definition import ClosedImpression, count
 from models.counts.scope_record import CONVERTED
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.wire import events
 from rankstream.wire.schemas import SchemaRefused
 from streams.state_pieces import Parts
@@ -18,6 +17,7 @@ from streams.statistics import keys
 from streams.statistics.keys import OPEN_SET, Counted, Row, ScopeName
 from streams.statistics.reader import CellName, Statistics, summaries_of
 from tests.models.counts.scope_values import ScopeValue
+from tests.placed_list import placement_probabilities
 from tests.streams.statistics.statistics_records import (
     COUNTED,
     NAME,

@@ -10,7 +10,8 @@ from models.evaluation.ndcg import mean_ndcg, ndcg_of_ranking
 from producers.formats.letor import LetorData, generated_queries
 from rankstream.configuration.curves import Curve
 from rankstream.ranker import Ranker
-from rankstream.ranking.scoring import normalised, scores_of
+from rankstream.ranking.checked_weights import checked_weights
+from rankstream.ranking.scoring import normalised
 from rankstream.settings import (
     ModelSettings,
     Settings,
@@ -19,10 +20,12 @@ from rankstream.settings import (
     TrainingSettings,
 )
 from rankstream.snapshots import Snapshot, decode_snapshot
+from rankstream.wire.envelope import encode_snapshot
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
 from streams.local import LocalPipeline, local_settings
 from streams.stage import Output
 from streams.training.local_trainer import LocalTrainer
+from streams.training.verification import made_again
 from tests.streams.training.trusting_lists import by_kind
 
 N_FEATURES = 6
@@ -168,13 +171,10 @@ class Shop:
 
     def ndcg(self, snapshot: Snapshot, cutoff: int = 5) -> float:
         """Mean NDCG of the order that a snapshot gives, over all queries."""
-        weights, data = np.frombuffer(snapshot.weights, "<f4"), self.data
+        data, numbers = self.data, checked_weights(snapshot, None)
         scores = [
-            scores_of(
-                normalised(data.features[start:end], snapshot.normalisation),
-                weights,
-                snapshot.hidden,
-                snapshot.kind,
+            numbers.scores(
+                normalised(data.features[start:end], snapshot.normalisation), snapshot
             )
             for start, end in zip(
                 data.offsets[:-1].tolist(), data.offsets[1:].tolist(), strict=True
@@ -182,3 +182,8 @@ class Shop:
         ]
         flat = np.concatenate(scores).astype(np.float64)
         return mean_ndcg(data.labels, flat, data.offsets, cutoff)
+
+
+def verify(settings, run, parent, events):
+    """The envelope of a run's snapshot, made from the log alone."""
+    return encode_snapshot(made_again(settings, run, parent, events).snapshot)

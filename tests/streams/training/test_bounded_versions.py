@@ -8,13 +8,15 @@ from models.plackett_luce.placement import placement_batch
 from models.training.bounded_step import between
 from models.training.largest_loss import fall_of
 from rankstream.configuration.former import model_of_record, recorded_model
-from rankstream.operations.answers.verification import differences_of_runs
-from rankstream.ranking.scoring import normalised, scores_of
+from rankstream.operations.answers.models.verification import differences_of_runs
+from rankstream.ranking.checked_weights import checked_weights
+from rankstream.ranking.scoring import normalised
 from rankstream.wire.envelope import Snapshot, encode_snapshot
-from rankstream.wire.snapshot_names import sha256_of
-from rankstream.wire.training import RunRecord, decode_record, encode_record
+from rankstream.wire.models.snapshot_names import sha256_of
+from rankstream.wire.models.training import RunRecord, decode_record, encode_record
 from streams.statistics.columns import IMPRESSIONS
-from streams.training.trained_snapshot import Outcome, TrainingRefused
+from streams.training.inputs import TrainingRefused
+from streams.training.trained_snapshot import Outcome
 from streams.training.verification import made_of
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
 from tests.streams.training.test_trained_snapshot import (
@@ -32,7 +34,7 @@ PLAN = {
     "epochs": 4,
 }
 LAYERS = {"linear": [], "neural": [5, 3]}
-N_SINCE = 6
+N_SINCE = 7
 """Fields of a run that the release before did not have."""
 
 
@@ -58,18 +60,16 @@ def by(shop: Shop, **fields: object) -> Outcome:
 
 def loss_of(shop: Shop, parent: Snapshot, new: Snapshot) -> float:
     """By what services score with the bytes of both, weighed as in the reward."""
-    model = shop.settings.models["m"]
     counts = lists_of_selection(shop)
     lost = 0.0
     for query, n in counts.items():
         number = shop.data.query_ids.index(query)
         rows = slice(shop.data.offsets[number], shop.data.offsets[number + 1])
-        features = normalised(shop.data.features[rows], model.normalisation)
         before, after = (
             placement_batch(
-                scores_of(
-                    features, np.frombuffer(x.weights, "<f4"), model.hidden, model.kind
-                ).astype(float)[None],
+                checked_weights(x, None)
+                .scores(normalised(shop.data.features[rows], x.normalisation), x)
+                .astype(float)[None],
                 5,
             )[0]
             @ EXAMINATION

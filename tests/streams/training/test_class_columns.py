@@ -7,10 +7,10 @@ from models.bias.examination import estimate_examination
 from models.estimators.item_classes import class_of
 from rankstream.wire.events import UNKNOWN, ClickMark, Interaction, decode_items
 from streams.statistics.reader import Statistics
-from streams.training import curve_views
-from streams.training.curve_snapshot import fit_curve
-from streams.training.curve_views import TooManyClasses, columns_by_class
-from streams.training.estimated_curve import curve_of_groups
+from streams.training.curves import curve_views
+from streams.training.curves.curve_snapshot import fit_curve
+from streams.training.curves.curve_views import TooManyClasses, columns_by_class
+from streams.training.curves.estimated_curve import curve_of_groups
 from streams.training.inputs import TrainingRefused
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import statistics_of

@@ -9,8 +9,8 @@ from rankstream.wire.routing import partition_of_query
 from streams.native.counting import name_of_set
 from streams.training.feature_records import (
     FeatureRecords,
+    FeaturesDigest,
     FeaturesRefused,
-    features_used,
 )
 
 HASH, OTHER = b"12345678", b"87654321"
@@ -88,6 +88,16 @@ def test_other_lists_of_features_are_counted_and_not_read():
     assert told(records.of("q", [A])) == {"w": 1, "x": 1}
     with pytest.raises(ValueError, match="must be 3 of an item"):
         FeatureRecords(RECORDS, HASH, 3).of("q", [A])
+
+
+def features_used(features, sets):
+    """Digests of what a training reads of these queries' sets, sorted by query."""
+    digest = FeaturesDigest(features.n_partitions)
+    for query, names in sets:
+        found = features.of(query, names)
+        if found is not None:
+            digest.take(query, found.digests)
+    return digest.used()
 
 
 def test_the_digest_is_of_what_is_used_in_any_order_of_the_topic():

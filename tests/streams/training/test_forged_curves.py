@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from rankstream.wire.curves import curve_weights
 from rankstream.wire.envelope import (
     CURVE,
     Snapshot,
@@ -12,7 +11,8 @@ from rankstream.wire.envelope import (
     encode_snapshot,
     features_hash,
 )
-from streams.training.known_curve import published_curve
+from rankstream.wire.models.curves import curve_weights
+from streams.training.curves.known_curve import published_curve
 
 NAN, INF = np.nan, np.inf
 

@@ -10,7 +10,7 @@ import pytest
 from rankstream.configuration.curves import PositionCurve
 from rankstream.configuration.training import Schedule
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
-from rankstream.wire.training import encode_record
+from rankstream.wire.models.training import encode_record
 from streams.training.verification import (
     VerificationRefused,
     curve_made_again,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rankstream.settings import TrainingSettings
-from rankstream.wire.training import COUNT, SCHEMA, TIME, Position
+from rankstream.wire.models.training import COUNT, SCHEMA, TIME, Position
 from streams.training.schedule import (
     count_points,
     due,
@@ -16,7 +16,7 @@ from streams.training.schedule import (
     next_points,
     position_after,
 )
-from tests.rankstream.wire.test_training import RUN
+from tests.rankstream.wire.models.test_training import RUN
 
 
 def after(n_counted, watermark_ms=0):

@@ -14,18 +14,15 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     encode_snapshot,
 )
-from rankstream.wire.snapshot_names import sha256_of
+from rankstream.wire.models.snapshot_names import sha256_of
+from rankstream.wire.models.training import ASKED, COUNT, decode_record, encode_record
 from rankstream.wire.topics import CANDIDATES
-from rankstream.wire.training import ASKED, COUNT, decode_record, encode_record
 from streams.stage import Output
 from streams.statistics.reader import Statistics
-from streams.training.inputs import Inputs, feature_records_for
-from streams.training.known_curve import KnownCurve
-from streams.training.trained_snapshot import (
-    TrainingProgress,
-    TrainingRefused,
-    train_model,
-)
+from streams.training.curves.known_curve import KnownCurve
+from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.progress import TrainingProgress
+from streams.training.trained_snapshot import train_model
 from streams.training.verification import made_of
 from tests.streams.training.shop import (
     EXAMINATION,

@@ -10,7 +10,12 @@ import pytest
 
 from models.estimators.choice import OF_KNOWN, OF_UNKNOWN
 from rankstream.wire.envelope import encode_snapshot
-from rankstream.wire.training import ASKED, RunRecord, decode_record, encode_record
+from rankstream.wire.models.training import (
+    ASKED,
+    RunRecord,
+    decode_record,
+    encode_record,
+)
 from streams.statistics.reader import Statistics
 from streams.training.inputs import TrainingRefused
 from streams.training.trained_snapshot import Outcome

@@ -15,7 +15,6 @@ from streams.training.feature_records import (
     FeatureRecords,
     UsedFeatures,
     digest_of,
-    features_used,
 )
 from streams.training.inputs import (
     Inputs,
@@ -24,8 +23,9 @@ from streams.training.inputs import (
     sets_known,
 )
 from streams.training.trained_snapshot import train_model
-from streams.training.verification import VerificationRefused, verify
-from tests.streams.training.shop import Shop, model_of, settings_of
+from streams.training.verification import VerificationRefused
+from tests.streams.training.shop import Shop, model_of, settings_of, verify
+from tests.streams.training.test_feature_records import features_used
 
 POINTS = [400, 800, 1_200]
 PLAN = {"after": POINTS, "least_support": 1.0}

@@ -15,7 +15,7 @@ from rankstream.settings import LimitSettings, StatisticsSettings, TimeSettings
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.envelope import Snapshot, features_hash
 from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interaction
-from rankstream.wire.training import ASKED
+from rankstream.wire.models.training import ASKED
 from streams.fold.statistics_fold import StatisticsFold
 from streams.native.closed_impressions import closed_of
 from streams.native.counting import name_of_set

@@ -37,7 +37,7 @@ def _java_of(bootstrap: str) -> tuple[int, Path]:
     """Process id of a broker and its properties, beside its data; skips elsewhere."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            words = file.read_text().split("\0")
+            words = file.read_text(errors="replace").split("\0")
             if "kafka.Kafka" in words:
                 properties = Path(words[words.index("kafka.Kafka") + 1])
                 if f"PLAINTEXT://{bootstrap}" in properties.read_text():

@@ -24,7 +24,7 @@ from rankstream.lab.benchmarks.workload import Workload, canonical_records
 from rankstream.wire.events import DETERMINISTIC
 from rankstream.wire.topics import EVENTS, full_name
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, settings_of
+from tests.worker_process import PATIENCE_S, configured, settings_of
 
 ENDS = {("events", 0): 100, ("events", 1): 40}
 DONE = {("events", 0): 100, ("events", 1): 41}
@@ -130,6 +130,6 @@ def test_the_positions_of_a_worker_reach_the_end_of_its_log(
         shutil.copy(config, bed.configuration(settings))
         # Ingestion would write to the log too, as the source that this one has.
         with bed.worker(settings, "fold") as worker:
-            await_positions(ends, positions, worker.check, patience_s=180.0)
+            await_positions(ends, positions, worker.check, patience_s=PATIENCE_S)
         assert positions() == ends
     assert sum(ends.values()) == len(records)

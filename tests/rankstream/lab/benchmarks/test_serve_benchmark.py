@@ -29,7 +29,7 @@ from rankstream.operations.serving.server import configuration
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings
 from rankstream.wire.topics import CLICKS, QUERIES
-from tests.served import Served, served, settings_of, until
+from tests.served import PATIENCE_S, Served, served, settings_of, until
 from tests.snapshot_factory import envelope
 
 
@@ -37,7 +37,7 @@ from tests.snapshot_factory import envelope
 def ours() -> Iterator[Served]:
     """A server with the model of the workload."""
     settings = msgspec.structs.replace(
-        settings_of(), models={"model": ModelSettings(features=136)}
+        settings_of(answer_s=PATIENCE_S), models={"model": ModelSettings(features=136)}
     )
     source = envelope(1, model="model", n_features=136)
     with served(
@@ -80,7 +80,7 @@ def test_the_rival_takes_the_same_bodies(tmp_path: Path) -> None:
             assert (found.n_refused, found.n_answered > 0) == (0, True)
     finally:
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join(timeout=300)
 
 
 def test_the_rival_has_our_options_and_nothing_more() -> None:
@@ -133,12 +133,14 @@ def test_a_figure_is_void_where_the_broker_has_something_else() -> None:
             Turn(Load(100.0, 0.01, 300, 0, 3), 0.3),
         )
     ]
-    rate, slow, server, clients = figures_of(work, pairs, 90)
+    rate, slow, server, clients = figures_of(work, pairs, 90, None)
     assert rate["ratio"] == pytest.approx(0.3)
     assert np.isclose(slow["value"], 20.0)
     assert (server["value"], server["rival"]) == pytest.approx((4_000.0, 1_000.0))
     assert server["ratio"] == pytest.approx(4.0)
     assert (clients["value"], clients["rival"]) == pytest.approx((10_000.0, 10_000.0))
-    assert [each["ratio"] for each in figures_of(work, pairs, 89)] == [None] * 4
+    assert [each["ratio"] for each in figures_of(work, pairs, 89, None)] == [None] * 4
+    assert figures_of(work, pairs, 90, 300)[0]["ratio"] is not None
+    assert figures_of(work, pairs, 90, 299)[0]["faults"]
     refused = [(pairs[0][0], Turn(Load(100.0, 0.01, 300, 1, 3.0), 0.3))]
-    assert figures_of(work, refused, 90)[0]["faults"]
+    assert figures_of(work, refused, 90, None)[0]["faults"]

@@ -6,16 +6,19 @@ import pytest
 from models.losses.lambda_loss import truncated_lambda
 from models.losses.registry import LOSSES
 from models.rankers.registry import ranker_of
-from models.training.linear_training import TrainingPlan, train
-from models.training.ranker_training import train_ranker
-from rankstream.lab.benchmarks.training import (
+from models.training.ranker_training import TrainingPlan, train_ranker
+from rankstream.lab.benchmarks.trainings.training import (
     CUTOFF,
     N_FEATURES,
     N_ITEMS,
     generated,
     measure,
 )
-from rankstream.lab.benchmarks.training_rival import loss_in_numpy, train_in_numpy
+from rankstream.lab.benchmarks.trainings.training_rival import (
+    loss_in_numpy,
+    train_in_numpy,
+)
+from tests.models.training.chunks import train
 
 
 def test_both_find_the_same_loss() -> None:

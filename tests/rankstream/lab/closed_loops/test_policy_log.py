@@ -6,10 +6,10 @@ import pytest
 from models.click_models.compiled_users import users_of
 from models.estimators.click_log import ClickLog
 from models.estimators.registry import estimator_of
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.lab.closed_loops.performance import Conventions, Judge
 from rankstream.lab.closed_loops.policy_log import ESTIMATORS, PolicyLog, show_lists
 from rankstream.lab.closed_loops.world import World, WorldPlacements
+from tests.placed_list import placement_probabilities
 from tests.rankstream.lab.closed_loops.worlds import USERS, learnable_world
 
 WORLD = learnable_world(6, 1)

@@ -13,6 +13,7 @@ from rankstream.lab.closed_loops.intervention_loop import (
 )
 from rankstream.lab.closed_loops.policy_training import (
     LAMBDA_LOSS,
+    POLICY_GRADIENT,
     PolicyPlan,
     PolicyTrainer,
     ValuedQueries,
@@ -93,7 +94,28 @@ def test_a_step_of_lambda_loss_goes_down_it() -> None:
     assert (found.parameters - start) / 1e-3 == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["policy-gradient", "truncated-lambda"])
+@pytest.mark.parametrize("loss", [POLICY_GRADIENT, LAMBDA_LOSS])
+def test_a_query_of_no_share_is_no_step(loss: str) -> None:
+    """As one of a single document: nothing is drawn, and Adam does not go on."""
+    world = learnable_world(2, 5)
+    n = int(world.offsets[1]) + 1
+    single = World(world.features[:n], world.labels[:n], np.array([0, n - 1, n]))
+    ranker = ranker_of("linear", 4)
+    trainer = PolicyTrainer(ranker, RANK_WEIGHTS, PolicyPlan(loss, 1, "adam"))
+    found = []
+    for each in (world, single):
+        queries = valued(each)
+        queries.weights[:] = 1.0, 0.0
+        trained = trainer.train(
+            np.array([-1.0, 0.4, 0.0, 0.2]), queries, queries,
+            rng=np.random.default_rng(2),
+        )  # fmt: skip
+        assert trained.best_epoch == 1
+        found.append(trained.parameters.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("loss", [POLICY_GRADIENT, LAMBDA_LOSS])
 def test_training_finds_what_was_planted(loss: str) -> None:
     """From a ranker that is wrong; the best epoch is the one that is kept."""
     ranker = ranker_of("linear", 4)

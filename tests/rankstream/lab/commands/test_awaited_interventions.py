@@ -11,8 +11,7 @@ from rankstream.lab.simulation import awaited_interventions as module
 from rankstream.lab.simulation.awaited_interventions import AwaitedInterventions
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, Settings, TrainingSettings
-from rankstream.wire.topics import STATISTICS, TRAINING
-from rankstream.wire.training import (
+from rankstream.wire.models.training import (
     DONE,
     REFUSED,
     SCHEMA,
@@ -20,7 +19,8 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
+from rankstream.wire.topics import STATISTICS, TRAINING
 
 SETTINGS = Settings(
     models={

@@ -19,7 +19,7 @@ SETTINGS = f"""
 [time]
 click_window_ms = 12_000
 disorder_ms = 4_000
-idle_ms = 3_000
+idle_ms = 10_000
 [delivery]
 state_s = 1.0
 [models.search]

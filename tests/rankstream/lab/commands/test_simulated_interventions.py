@@ -76,6 +76,24 @@ def test_each_policy_has_a_row(
     assert "counted" not in rows[0]
 
 
+@pytest.mark.parametrize("kind", ["trees", "selected"])
+def test_trees_learn_from_simulated_users(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without settings, at three interventions."""
+    words = ["simulate", "--local", "--kind", kind, "--json"]
+    assert main([*words, "--impressions", "2000", "--users", "perfect"]) == 0
+    rows = json.loads(capsys.readouterr().out)["interventions"]
+
+    assert len(rows) == 4
+    assert rows[-1]["ndcg_test"] > rows[0]["ndcg_test"] + 0.1
+    assert ("the best of 2" in rows[-1]["loss_chosen"]) == (kind == "selected")
+    (tmp_path / "shop.toml").write_text(TRAINED)
+    named = ["--config", str(tmp_path / "shop.toml"), "--model", "search"]
+    assert main([*words, *named]) == 2
+    assert "--kind must go with --local and a model that no" in capsys.readouterr().err
+
+
 def test_a_command_of_the_page_shows_estimated_clicks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -206,7 +224,7 @@ def test_ctrl_c_prints_what_there_is(trained: Path) -> None:
     try:
         next(line for line in process.stderr if "shown:" in line)
         process.send_signal(signal.SIGINT)
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=300)
     finally:
         process.kill()
     found = json.loads(told)

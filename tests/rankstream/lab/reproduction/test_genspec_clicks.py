@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from models.arrays import Floats
-from models.evaluation.differences import stacked, sum_differences
 from rankstream.lab.reproduction.genspec.clicks import (
     QueryClicks,
     click_chances,
     drawn_clicks,
 )
 from rankstream.lab.reproduction.genspec.plan import SELECTED
+from tests.difference_sums import stacked, sum_differences
 
 OFFSETS = np.array([0, 3, 5])
 

@@ -140,6 +140,6 @@ def test_what_draws_is_an_extra_that_is_named(missing: str) -> None:
 
     error = ModuleNotFoundError("No module named", name=missing)
     assert str(not_installed(error, "reproduce")) == (
-        "this command needs the extra `lab`, and matplotlib is not installed: "
-        "pip install 'rankstream[lab]'"
+        "this command needs the extra `plots`, and matplotlib is not installed: "
+        "pip install 'rankstream[plots]'"
     )

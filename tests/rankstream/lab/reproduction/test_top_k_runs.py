@@ -35,12 +35,12 @@ from rankstream.lab.reproduction.top_k.plan import (
 )
 from rankstream.lab.reproduction.top_k.runs import (
     Fold,
-    _rng,
     _some_queries,
     fold_of,
     learned,
     logged_chunks,
     production_weights,
+    rng_of,
     selected,
     worth,
 )
@@ -86,7 +86,7 @@ def test_each_kind_of_draw_has_its_own_seed(setup: Setup) -> None:
     def draw(
         setup: Setup, fold: int, run: int, what: str, cell: Cell = cells[0]
     ) -> float:
-        return float(_rng(setup, Job(cell, fold, run), what).random())
+        return float(rng_of(setup, Job(cell, fold, run), what).random())
 
     first = draw(setup, 1, 0, "ties")
     others = [
@@ -164,7 +164,7 @@ def test_test_queries_are_for_figures_alone(
         "" if loss == SELECTED else estimator, (loss,)
     )
     assert tuple(given[0] for given, _ in kept.calls) == losses
-    order = int(_rng(setup, job, "order").integers(2**31))
+    order = int(rng_of(setup, job, "order").integers(2**31))
     for (_, trainings, held_out), named in kept.calls:
         assert named == {"seed": order}
         assert rows(held_out) <= rows(labelled_chunk(fold.validation))

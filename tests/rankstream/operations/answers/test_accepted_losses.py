@@ -7,7 +7,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from producers.topic_reader import TopicReader
-from rankstream.operations.answers.health import accepted_losses, loss_in_words
+from rankstream.operations.answers.installation.health import (
+    accepted_losses,
+    loss_in_words,
+    losses_in_words,
+)
 from rankstream.operations.commands import recount as command
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.settings import KafkaSettings, Settings
@@ -79,11 +83,11 @@ def test_a_recount_tells_of_losses_and_is_clean(
     assert verdict.as_dict()["accepted_losses"] == [SENTENCE]
 
 
-def test_the_monitor_tells_of_losses_beside_what_is_away() -> None:
+def test_the_monitor_tells_of_losses_beside_other_things() -> None:
     """And of nothing where there is none."""
     gathered = Gathered()
-    gathered.set_losses([])
+    gathered.note("losses", losses_in_words([]))
     assert gathered.overview()["trouble"] == ""
-    gathered.set_trouble("Redis is away.")
-    gathered.set_losses([SENTENCE])
-    assert gathered.overview()["trouble"] == f"Redis is away. {SENTENCE}."
+    gathered.note("snapshots", "Redis is empty.")
+    gathered.note("losses", losses_in_words([AcceptedLoss.parsed("queries:1:5-8")]))
+    assert gathered.overview()["trouble"] == f"Redis is empty. {SENTENCE}."

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from models.estimators.bias_curve import position_curve
-from rankstream.operations.answers.as_builtins import table_of
 from rankstream.operations.answers.curve import curve_for
 from rankstream.operations.answers.policies import files_named, policies_of
 from rankstream.operations.answers.relevance import relevance_in
@@ -17,7 +16,7 @@ from rankstream.operations.answers.values import ValueOptions, values_of
 from rankstream.operations.cli import main
 from rankstream.settings import Settings
 
-START_MS = 1_790_000_000_000
+START_MS = 1_750_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +66,3 @@ def test_values_are_of_policies_that_are_named(
     ).to_dict()
     json.dumps(told, allow_nan=False)
     assert [each["name"] for each in told["policies"]] == ["logged", "best"]
-
-
-def test_rows_are_a_table(source: CountedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of pyarrow where pandas is not installed."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    scope = counted_scope(source.statistics, source.statistics.scopes("tea")[0])
-    table = table_of({"item": x.item, "shown": x.shown} for x in scope.places())
-    assert table.column_names == ["item", "shown"]
-    assert table.num_rows == 4
-    assert sum(table["shown"].to_pylist()) == 240

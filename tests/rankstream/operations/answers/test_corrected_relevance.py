@@ -18,7 +18,7 @@ from producers.topic_reader import read_records
 from rankstream.operations.answers.relevance import relevance_of
 from rankstream.operations.answers.sources import LoggingPolicies
 from rankstream.operations.cli import main
-from rankstream.wire.deployments import deployment_record
+from rankstream.wire.models.deployments import deployment_record
 from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS, STATISTICS
 from streams.statistics.keys import ScopeName
 from streams.statistics.reader import Statistics

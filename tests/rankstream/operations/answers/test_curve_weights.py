@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from rankstream.operations.answers.as_builtins import as_builtins
-from rankstream.operations.answers.curve import newest_curve, rows_in
+from rankstream.operations.answers.curve import newest_curve
+from rankstream.operations.answers.exports.exported_curve import rows_in
 from rankstream.operations.commands.intervene.tables import print_curve, print_curves
 from rankstream.operations.commands.snapshots import (
     add_export_arguments,
     export_curve,
 )
-from rankstream.wire.curves import curve_weights
 from rankstream.wire.envelope import SnapshotError, encode_snapshot
+from rankstream.wire.models.curves import curve_weights
 from tests.curve_factory import UNKNOWN, curve_record, curve_snapshot
 from tests.snapshot_factory import snapshot as ranker
 

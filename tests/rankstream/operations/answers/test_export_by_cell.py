@@ -7,8 +7,8 @@ import pytest
 
 from models.counts.scope_record import CONVERTED
 from models.estimators.bias_curve import position_curve
-from rankstream.operations.answers.export import export
-from rankstream.operations.answers.exported_columns import relevance_columns
+from rankstream.operations.answers.exports.export import export
+from rankstream.operations.answers.exports.exported_columns import relevance_columns
 from rankstream.operations.answers.relevance import relevance_of
 from rankstream.operations.answers.sources import LoggingPolicies
 from rankstream.wire.events import LOGGED, POLICIES

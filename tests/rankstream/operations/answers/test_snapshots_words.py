@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankstream.operations.answers.snapshots import held_until
+from rankstream.operations.answers.models.snapshots import held_until
 from rankstream.settings import ModelSettings, Settings
 
 SETTINGS = Settings(

@@ -13,7 +13,7 @@ from models.estimators.splits import Shares
 from rankstream.operations.answers.curve import estimated_curve
 from rankstream.operations.answers.relevance import query_gatherer, relevance_of
 from rankstream.operations.answers.sources import LoggingPolicies
-from rankstream.operations.commands.options.curves import curve_told
+from rankstream.operations.commands.options.told_curve import curve_told
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,

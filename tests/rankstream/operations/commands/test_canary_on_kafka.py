@@ -3,34 +3,17 @@
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from producers.event_producer import EventProducer
-from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
-from rankstream.snapshots import Pointer, SnapshotStore
+from rankstream.snapshots import Pointer
 from tests.clicked_lists import N_FEATURES, TASTE, Shown, show
+from tests.deployed_shop import COUNTING, DeployedShop, deployed_shop
 from tests.served import until
 from tests.services import KafkaService, RedisService
-from tests.snapshot_factory import envelope
-from tests.worker_process import (
-    PATIENCE_S,
-    WorkerProcess,
-    configured,
-    running,
-    settings_of,
-)
 
 SETTINGS = f"""
-[time]
-click_window_ms = 1_000
-disorder_ms = 2_000
-idle_ms = 600_000
-[delivery]
-state_s = 1.0
 [models.search]
 features = {N_FEATURES}
 versions = "promoted"
@@ -43,51 +26,26 @@ guardrails = ["without click"]
 [train]
 value_every_s = 0
 """
-ROLES = [
-    word
-    for role in ("ingest", "fold", "learn", "publish", "train")
-    for word in ("--role", role)
-]
 STEP_MS = 20
 
 
-class Shop(NamedTuple):
-    """Where it is set up, who ranks for it, and who counts."""
+def is_out(shop: DeployedShop, tag: str) -> bool:
+    """Whether the ranker serves a stage; "" for none."""
+    shop.ranker.refresh()
+    return shop.ranker.canary == tag
 
-    config: Path
-    store: SnapshotStore
-    ranker: Ranker
-    producer: EventProducer
-    worker: WorkerProcess
 
-    def run(self, *words: str) -> int:
-        """A verb of `rankstream snapshots`."""
-        return main(["snapshots", *words, "--config", str(self.config)])
-
-    def past(self, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-        """The history of the model, whose numbers have no gap."""
-        capsys.readouterr()
-        assert self.run("history", "search", "--json") == 0
-        rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-        assert [row["number"] for row in rows] == [*range(1, len(rows) + 1)]
-        return rows
-
-    def is_out(self, tag: str) -> bool:
-        """Whether the ranker serves a stage; "" for none."""
-        self.ranker.refresh()
-        return self.ranker.canary == tag
-
-    def shown_until(self, shown: Shown, tag: str) -> Shown:
-        """Show lists until a stage, or none, is served; in parts, as they count."""
-        for _ in range(60):
-            shown = show(self.producer, self.ranker, shown, 600, step_ms=STEP_MS)
-            self.producer.flush()
-            ends_s = time.monotonic() + 4.0
-            while time.monotonic() < ends_s:
-                if self.is_out(tag):
-                    return shown
-                time.sleep(0.1)
-        raise AssertionError(f"never came to {tag!r}: {self.worker.said()[-3_000:]}")
+def shown_until(shop: DeployedShop, shown: Shown, tag: str) -> Shown:
+    """Show lists until a stage, or none, is served; in parts, as they count."""
+    for _ in range(60):
+        shown = show(shop.producer, shop.ranker, shown, 600, step_ms=STEP_MS)
+        shop.producer.flush()
+        ends_s = time.monotonic() + 4.0
+        while time.monotonic() < ends_s:
+            if is_out(shop, tag):
+                return shown
+            time.sleep(0.1)
+    raise AssertionError(f"never came to {tag!r}: {shop.worker.said()[-3_000:]}")
 
 
 @pytest.fixture(scope="module")
@@ -95,44 +53,36 @@ def shop(
     tmp_path_factory: pytest.TempPathFactory,
     kafka: KafkaService,
     redis_server: RedisService,
-) -> Iterator[Shop]:
+) -> Iterator[DeployedShop]:
     """A worker, the first version, and two versions of other models."""
-    folder = tmp_path_factory.mktemp("shop")
-    name = f"canary-{time.time_ns()}"
-    config = configured(folder, kafka.bootstrap, redis_server.url, name, SETTINGS)
-    store = SnapshotStore(redis_server.url, namespace=name)
-    ranker = Ranker("search", store=store)
-    with running(config, folder / "worker.log", *ROLES) as worker:
-        assert ranker.wait(PATIENCE_S), worker.said()[-3_000:]
+    folder, roles = tmp_path_factory.mktemp("shop"), (*COUNTING, "train")
+    with deployed_shop(folder, kafka, redis_server, SETTINGS, roles=roles) as shop:
         for model, sign in (("better", 4.0), ("flipped", -4.0)):
             weights = (sign * TASTE).astype("<f4").tobytes()
-            store.publish(
-                envelope(
-                    model=model, weights=weights, normalisation="none", version=10_000
-                )
-            )
-        with EventProducer(settings_of(config)) as producer:
-            yield Shop(config, store, ranker, producer, worker)
-    store.close()
+            fields = {"normalisation": "none", "version": 10_000}
+            shop.publish(model, weights=weights, **fields)
+        yield shop
 
 
 @pytest.mark.broker
 def test_it_goes_back_by_itself_or_out_to_all(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
+    shop: DeployedShop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of flipped tastes is taken back; a better one rises, and is served to all."""
+    assert shop.run("canary", "search", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["canary"] is None
     assert shop.run("canary", "search") == 1
     assert "nothing of 'search' is going out" in capsys.readouterr().err
     begin = ("promote", "search", "--canary", "--from")
     assert shop.run(*begin, "flipped@0.10000", "--why", "a trial") == 0
     assert "search 1.10000: goes out to 25 % of the sessions" in capsys.readouterr().out
-    until(lambda: shop.is_out("search@1.10000/1"))
+    until(lambda: is_out(shop, "search@1.10000/1"))
     assert shop.ranker.pointer == Pointer(0, 0)
     assert shop.run(*begin, "better@0.10000") == 2
     assert "one canary at a time; search@1.10000 is" in capsys.readouterr().err
 
     shown = Shown(0, int(time.time() * 1_000) - 3_000_000)
-    shown = shop.shown_until(shown, "")
+    shown = shown_until(shop, shown, "")
     assert shop.run("canary", "search") == 1
     assert "the last one, search@1.10000, ended at" in capsys.readouterr().err
     assert shop.run(*begin, "flipped@0.10000") == 2
@@ -147,9 +97,11 @@ def test_it_goes_back_by_itself_or_out_to_all(
     assert second["why"].startswith("worse after ")
 
     assert shop.run(*begin, "better@0.10000") == 0
-    until(lambda: shop.is_out("search@2.10000/1"))
-    shown = shop.shown_until(shown, "search@2.10000/2")
+    until(lambda: is_out(shop, "search@2.10000/1"))
+    shown = shown_until(shop, shown, "search@2.10000/2")
     capsys.readouterr()
+    assert shop.run("canary", "search", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["canary"].startswith("search@")
     assert shop.run("canary", "search") == 0
     said = capsys.readouterr().out
     assert "search@2.10000 goes out beside 0.0: stage 2 of 2, 50 % of sessions" in said
@@ -157,7 +109,7 @@ def test_it_goes_back_by_itself_or_out_to_all(
     assert shop.store.discard("search", Pointer(0, 0))
     fresh = Ranker("search", store=shop.store)
     until(lambda: fresh.refresh() or fresh.canary == "search@2.10000/2")
-    shop.shown_until(shown, "")
+    shown_until(shop, shown, "")
     assert shop.ranker.pointer == Pointer(2, 10_000)
     assert shop.ranker.snapshot.intervention == "search@2.10000"
     *_, began, risen, last = shop.past(capsys)
@@ -171,17 +123,17 @@ def test_it_goes_back_by_itself_or_out_to_all(
 
 @pytest.mark.broker
 def test_an_operator_takes_it_back(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
+    shop: DeployedShop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """At once, with the reason; a second end finds nothing."""
     begin = ("promote", "search", "--canary", "--from", "flipped@0.10000")
     assert shop.run(*begin, "--force", "--why", "x") == 2
     assert "leave one of them out" in capsys.readouterr().err
     assert shop.run(*begin, "--why", "another trial") == 0
-    until(lambda: bool(shop.is_out("") or shop.ranker.canary))
+    until(lambda: bool(is_out(shop, "") or shop.ranker.canary))
     assert shop.run("canary", "search", "--end", "--why", "complaints") == 0
     assert "are served" in capsys.readouterr().out
-    until(lambda: shop.is_out(""))
+    until(lambda: is_out(shop, ""))
     last = shop.past(capsys)[-1]
     assert (last["what"], last["why"]) == ("canary withdrawn", "complaints")
     assert shop.run("canary", "search", "--end") == 2

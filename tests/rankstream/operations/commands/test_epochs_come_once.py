@@ -7,8 +7,8 @@ import pytest
 import redis
 from kafka import KafkaProducer
 
+from producers.brokers.topic_admin import TopicAdmin
 from producers.event_producer import send_records
-from producers.topic_admin import TopicAdmin
 from rankstream.experiment_records import stored_records
 from rankstream.experiments import Experiments
 from rankstream.operations.cli import main
@@ -20,6 +20,8 @@ from streams.topology import topics_of
 from tests.services import KafkaService, RedisService
 from tests.streams.comparisons import compared_lists
 from tests.worker_process import configured, settings_of, written_settings
+
+FIRST = "published, for the first time"
 
 BOOST = """
 [experiments.boost]
@@ -66,7 +68,7 @@ def test_what_was_removed_needs_a_later_epoch(
     publish: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
     """Whoever publishes, under the same settings too; clients see no trace of it."""
-    assert publish(boost(2) + OTHER) == (0, "boost: new other: new")
+    assert publish(boost(2) + OTHER) == (0, f"boost: {FIRST} other: {FIRST}")
     status, said = publish(OTHER)
     store = store_of(settings_of(tmp_path / "rankstream.toml"))
     client = Experiments(store)
@@ -83,7 +85,7 @@ def test_what_was_removed_needs_a_later_epoch(
         assert stored_records(store).records["boost"].settings is None
     _, said = publish(boost(2) + OTHER, "list")
     assert "raise the epoch" in said
-    assert publish(boost(3) + OTHER) == (0, "boost: new other: unchanged")
+    assert publish(boost(3) + OTHER) == (0, f"boost: {FIRST} other: unchanged")
     assert publish(OTHER)[0] == 0
     assert publish(boost(3) + OTHER)[0] == 2
     assert publish(boost(4) + OTHER)[0] == 0
@@ -132,7 +134,7 @@ def test_what_the_log_counted_is_not_published_otherwise(
     publish: Callable[..., tuple[int, str]], kafka: KafkaService, namespace: str
 ) -> None:
     """Though no record knows it, as in a namespace of an older release."""
-    assert publish(OTHER) == (0, "other: new")
+    assert publish(OTHER) == (0, f"other: {FIRST}")
     fold = PreferencesFold(compared_lists.EXPERIMENTS, 0)
     fold.take(closed_of(compared_lists.some_interactions(5)))
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap)
@@ -144,7 +146,7 @@ def test_what_the_log_counted_is_not_published_otherwise(
     status, said = publish(boost(1, share=0.5) + OTHER)
     assert status == 2
     assert "must have an epoch above 1, as lists of that one were counted" in said
-    assert publish(boost(1) + OTHER) == (0, "boost: new other: unchanged")
+    assert publish(boost(1) + OTHER) == (0, f"boost: {FIRST} other: unchanged")
 
 
 def test_a_cluster_without_the_topic_is_told_so(

@@ -11,7 +11,8 @@ from models.estimators.bias_curve import position_curve
 from models.estimators.choice import asked_for
 from producers.formats.canonical_dump import Header, write_dump
 from rankstream.operations.answers.policies import rankings_of
-from rankstream.operations.answers.values import WEIGHTS, support_of
+from rankstream.operations.answers.support import support_of
+from rankstream.operations.answers.values import WEIGHTS
 from rankstream.operations.cli import main
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 from streams.estimation.curve_replicates import CurveReplicates
@@ -19,7 +20,7 @@ from streams.estimation.policy_rows import PolicyRow
 from streams.estimation.question import Question
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
 
-START_MS = 1_790_000_000_000
+START_MS = 1_750_000_000_000
 ITEMS = [*"abcd"]
 LOOKED = [1.0, 0.6, 0.4]
 RELEVANCE = {"red shoes": [0.1, 0.3, 0.5, 0.2], "green tea": [0.4, 0.15, 0.3, 0.05]}

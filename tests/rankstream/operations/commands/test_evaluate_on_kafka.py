@@ -122,7 +122,8 @@ def test_a_dump_of_the_log_says_the_same(
 
     for one, other in zip(of_topics["policies"], of_dump["policies"], strict=True):
         names = [name for name, value in one.items() if isinstance(value, float)]
-        assert len(names) > 5
+        # Of so few lists a curve that is fitted gives no intervals.
+        assert len(names) == (5 if words != GIVEN else 9)
         for name in names:
             # Partitions may be read in another order.
             assert one.pop(name) == pytest.approx(other.pop(name), rel=1e-9, abs=1e-12)

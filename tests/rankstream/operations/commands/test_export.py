@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from producers.formats.canonical_dump import Header, write_dump
-from rankstream.operations.answers.bandit_log import BanditLog, Part
+from rankstream.operations.answers.exports.bandit_log import BanditLog, Part
 from rankstream.operations.cli import main
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, ClickMark, Interaction, encode_record
 from tests import event_factory
 
-START_MS = 1_790_000_000_000
+START_MS = 1_750_000_000_000
 SCORES = [0.5, -0.25, 1.0]
 MATRIX = [0.5, 0.25, 0.5, 0.25, 0.0, 0.5]
 CONFIG = """
@@ -156,9 +156,9 @@ def test_another_class_of_actions_may_be_the_reward(folder: Path) -> None:
         (["--query", "RED shoes"], {"dark"}),
         (["--intervention", "v2"], {"bandit"}),
         (["--intervention", "", "--query", "red shoes"], {"dark"}),
-        (["--until", "2026-09-21T14:14:20Z"], {"fixed"}),
-        (["--since", "2026-09-21T14:19:20+00:00"], {"pair"}),
-        (["--since", "2026-09-21", "--until", "2026-09-22"], {*LISTS} - {"robot"}),
+        (["--until", "2025-06-15T15:07:40Z"], {"fixed"}),
+        (["--since", "2025-06-15T15:12:40+00:00"], {"pair"}),
+        (["--since", "2025-06-15", "--until", "2025-06-16"], {*LISTS} - {"robot"}),
     ],
 )
 def test_a_part_of_the_log(folder: Path, words: list[str], names: set[str]) -> None:
@@ -213,7 +213,7 @@ def test_what_cannot_be_exported_is_said(
     assert "must be a file that ends in .npz" in capsys.readouterr().err
     assert main(["export", log, "--arrays", str(folder / "no" / "log.npz")]) == 2
     assert "must be writable" in capsys.readouterr().err
-    for time in ("soon", "2026-09-21T14:00"):
+    for time in ("soon", "2025-06-15T15:00"):
         with pytest.raises(SystemExit):
             main(["export", log, "--arrays", str(nothing), "--since", time])
     assert not nothing.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rankstream.operations.cli import main
+from tests.worker_process import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_a_replay_that_tells_nothing_does_not_pass(
 ) -> None:
     """Of places from 0 no list is applied; of other items no click."""
     lists, clicks = tmp_path / "lists.csv", tmp_path / "clicks.csv"
-    at_ms = 1_790_000_000_000
+    at_ms = 1_750_000_000_000
     lists.write_text(f"impression,at,query,item,position\nl1,{at_ms},q,a,{place}\n")
     clicks.write_text(f"impression,item,clicked_at\nl1,other,{at_ms + 5}\n")
     files = ["--queries", str(lists), "--clicks", str(clicks), "--format", "csv"]
@@ -90,6 +91,6 @@ def test_ctrl_c_ends_a_wait_for_a_dead_redis() -> None:
         assert process.stderr is not None
         line = process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=PATIENCE_S) == 130
     assert line.startswith("waiting for Redis at redis://127.0.0.1:1/0 (0 s): ")
     assert line.endswith("Connection refused; Ctrl-C ends the wait\n")

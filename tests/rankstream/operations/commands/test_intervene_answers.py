@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from rankstream.operations.answers.trainings import FORGOTTEN, Answered
-from rankstream.operations.commands import intervene
-from rankstream.operations.commands.intervene import _followed
-from rankstream.wire.training import DONE
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.operations.answers.models.answered_requests import FORGOTTEN, Answered
+from rankstream.operations.commands.intervene import run as intervene
+from rankstream.operations.commands.intervene.run import _followed
+from rankstream.wire.models.training import DONE
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
 from tests.rankstream.training_topic import (
     Looks,
     Topic,

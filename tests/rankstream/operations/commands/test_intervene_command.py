@@ -8,18 +8,19 @@ import msgspec
 import pytest
 
 from producers.stop_signal import Stop
-from rankstream.operations.answers import trainings
-from rankstream.operations.answers.trainings import (
+from rankstream.operations.answers.models import trainings
+from rankstream.operations.answers.models.trainings import (
     Counted,
     at_work,
     read_trainings,
     standing_of,
 )
 from rankstream.operations.cli import main
-from rankstream.operations.commands import STOPPED, intervene
+from rankstream.operations.commands import STOPPED
+from rankstream.operations.commands.intervene import run as intervene
 from rankstream.operations.commands.intervene.tables import lines_of
 from rankstream.settings import ModelSettings, Settings, TrainingSettings
-from rankstream.wire.training import (
+from rankstream.wire.models.training import (
     DONE,
     LEFT_ALONE,
     SCHEMA,
@@ -27,7 +28,7 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.wire.models.training import TRAINING as UNDER_WAY
 from streams.kafka.training.intervention import BEAT_S
 from tests.rankstream.training_topic import (
     Looks,

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from rankstream.operations.answers.as_builtins import as_builtins
-from rankstream.operations.answers.verification import Verification
+from rankstream.operations.answers.models.verification import Verification
 from rankstream.operations.commands.intervene.tables import (
     print_run,
     print_runs,
 )
 from rankstream.operations.terminal.words import loss_line
-from rankstream.wire.snapshot_names import Parent
-from rankstream.wire.training import (
+from rankstream.wire.models.snapshot_names import Parent
+from rankstream.wire.models.training import (
     CurveUsed,
     EndsUsed,
     LossTried,

@@ -11,7 +11,7 @@ from producers.outcomes import Outcomes
 from rankstream.operations.cli import main
 from rankstream.operations.commands.options.files import add_columns
 from rankstream.operations.commands.options.outcomes import lines_of
-from rankstream.operations.commands.options.recorded_log import lines_of_adapted
+from rankstream.operations.recorded_log import lines_of_adapted
 from rankstream.settings import Settings
 
 NOW_MS = 1_733_788_889_378

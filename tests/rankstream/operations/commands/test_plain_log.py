@@ -277,7 +277,7 @@ def test_lists_that_never_differed_have_no_answer_but_one_thing_to_do(
     """Said alike, on standard error; a curve that is given is the remedy."""
     monkeypatch.setenv("COLUMNS", "250")
     rows = [
-        f"i{n},tea,{1_790_000_000_000 + n},u{n % 50},{rank},{item},{int(n % 3 == 0)}"
+        f"i{n},tea,{1_750_000_000_000 + n},u{n % 50},{rank},{item},{int(n % 3 == 0)}"
         for n in range(300)
         for rank, item in enumerate("ab", 1)
     ]

@@ -11,36 +11,16 @@ import redis
 from kafka import KafkaProducer
 
 from producers.event_producer import send_records
-from producers.topic_admin import TopicAdmin
 from producers.topic_reader import read_records
 from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
-from rankstream.settings import Settings, load_settings
+from rankstream.settings import Settings
 from rankstream.snapshots import store_of
-from rankstream.wire.snapshot_names import decode_record
+from rankstream.wire.models.snapshot_names import decode_record
 from rankstream.wire.topics import SNAPSHOTS, full_name
 from streams.roles.publisher import publish_copies
-from streams.topology import topics_of
-from tests.services import KafkaService, RedisService
 from tests.snapshot_factory import envelope
-
-
-@pytest.fixture
-def settings(
-    kafka: KafkaService,
-    redis_server: RedisService,
-    namespace: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Settings:
-    """Of a namespace with topics, also for commands."""
-    monkeypatch.setenv("RANKSTREAM_NAMESPACE", namespace)
-    monkeypatch.setenv("RANKSTREAM_KAFKA__BOOTSTRAP", f"'{kafka.bootstrap}'")
-    monkeypatch.setenv("RANKSTREAM_REDIS__URL", f"'{redis_server.url}'")
-    found = load_settings()
-    admin = TopicAdmin(found, topics_of(found.kafka))
-    admin.create()
-    admin.close()
-    return found
+from tests.worker_process import PATIENCE_S
 
 
 @pytest.fixture
@@ -74,8 +54,8 @@ def forge(settings: Settings, *records: tuple[bytes, bytes]) -> None:
 
 
 def until(holds: Callable[[], bool]) -> bool:
-    """Whether it holds within half a minute."""
-    deadline = time.monotonic() + 30.0
+    """Whether it comes to hold."""
+    deadline = time.monotonic() + PATIENCE_S
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.05)
     return holds()
@@ -105,7 +85,9 @@ def test_a_ranker_goes_back_stays_and_follows_again(
     assert ranker.pointer == (1, 2)
     assert ranker.snapshot.intervention == "m@1.2"
 
-    assert main(["snapshots", "follow", "m"]) == 0
+    capsys.readouterr()
+    assert main(["snapshots", "follow", "m", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"model": "m", "version": "2.5"}
     assert until(lambda: ranker.pointer == (2, 5))
     assert ranker.snapshot.intervention == "m@2.5"
     learn(settings, 6)

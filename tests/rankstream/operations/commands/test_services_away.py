@@ -8,6 +8,7 @@ import pytest
 
 from rankstream.ranker import NoSnapshot, Ranker
 from rankstream.snapshots import SnapshotStore
+from tests.worker_process import PATIENCE_S
 
 NOWHERE = "127.0.0.1:1"
 AT = {"Kafka": NOWHERE, "Redis": f"redis://{NOWHERE}/0"}
@@ -64,7 +65,7 @@ def test_a_command_says_what_it_waits_for_and_goes_on(
         assert process.poll() is None
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
 
 
 def test_a_ranker_tells_an_absent_redis_from_an_absent_model() -> None:

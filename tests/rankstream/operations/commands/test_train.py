@@ -2,27 +2,31 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import lightgbm
+import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from producers.formats.registry import read_events
 from rankstream.operations.answers.folders import STATISTICS_FILE
-from rankstream.operations.answers.training_folder import read_training
+from rankstream.operations.answers.models.training_folder import read_training
 from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, load_settings
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
+from rankstream.wire.models.forests import unpack_forest
 from streams.local import LocalPipeline, read_changes, write_changes
 from streams.stage import Change
 from streams.training.local_trainer import LocalTrainer
 from streams.training.recorded_inputs import first_version
 from tests.clicked_lists import N_FEATURES, Shown, show
 
-START_MS = 1_790_000_000_000
+START_MS = 1_750_000_000_000
 
 CONFIG = f"""
 [models.m]
@@ -121,6 +125,26 @@ def test_lists_of_a_model_that_learns_online_are_known_as_such(tmp_path: Path) -
     log.write_bytes(b"\n".join(lines.values) + b"\n")
     assert trained(log, tmp_path, "--model", "m") == 0
     assert read_training(tmp_path / "run").run.online == ["old"]
+
+
+def test_the_file_that_is_served_is_what_is_verified(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not only what lies beside it."""
+    folder = shutil.copytree(shop / "run", tmp_path / "run")
+    (file,) = folder.glob("*.snapshot")
+    other = msgspec.structs.replace(
+        decode_snapshot(file.read_bytes()), log_candidates=False
+    )
+    file.write_bytes(encode_snapshot(other))
+    assert verified(folder) == 1
+    assert "log_candidates was False, is True" in capsys.readouterr().out
+    file.write_bytes(b"rubbish")
+    assert verified(folder) == 1
+    assert "it cannot be read" in capsys.readouterr().out
+    file.unlink()
+    assert verified(folder) == 2
+    assert f"{file} is not there" in capsys.readouterr().err
 
 
 def test_it_is_made_again_from_its_folder_and_from_the_log(
@@ -236,6 +260,61 @@ def test_a_table_of_clicks_trains_a_ranker(
     assert snapshot_of(table / "again") == snapshot_of(table / "run")
 
 
+def test_a_table_of_clicks_trains_trees(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By what the log suggests, said, made again, and gone on from."""
+    words = ["--features", str(table / "items.csv"), "--model", "search"]
+    trees = ["--kind", "trees"]
+    assert trained(table / "clicks.csv", table, *words, *trees, out="trees") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    _, snapshot = snapshot_of(table / "trees")
+    run = read_training(table / "trees").run
+    forest = unpack_forest(snapshot.weights)
+
+    assert "no settings of 'search': trees of 3 features, least_support 1," in said
+    assert "leaves 8, least_items 10, for 12 queries" in said
+    assert (snapshot.kind, snapshot.normalisation) == ("trees", "none")
+    assert len(forest.roots) == run.best_epoch > 0
+    assert set(forest.features.tolist()) <= {0, 1, 2}
+    assert verified(table / "trees") == 0
+    more = [*words, "--config", str(table / "trees" / "model.toml")]
+    parent = ["--parent", str(table / "trees")]
+    assert trained(table / "clicks.csv", table, *more, *parent, out="more") == 0
+    _, on = snapshot_of(table / "more")
+    n_more = read_training(table / "more").run.best_epoch
+    assert len(unpack_forest(on.weights).roots) == run.best_epoch + n_more
+    assert verified(table / "more") == 0
+
+
+def test_trees_go_on_from_those_of_another_library(table: Path) -> None:
+    """A model of LightGBM is imported, and trained further from the own log."""
+    rng = np.random.default_rng(4)
+    features = rng.random((300, 3))
+    dataset = lightgbm.Dataset(
+        features, features @ TASTE, feature_name=[*NAMES], params={"verbose": -1}
+    )
+    plan = {"objective": "regression", "num_leaves": 4, "verbose": -1}
+    lightgbm.train(plan, dataset, 5).save_model(table / "brought.txt")
+    settings = table / "trees.toml"
+    settings.write_text(
+        f"[models.search]\nfeatures = 3\nfeature_names = {json.dumps(NAMES)}\n"
+        'kind = "trees"\nnormalisation = "none"\nversions = "trained"\n'
+        "[models.search.training]\nleast_support = 1.0\nheld_out = 0.3\n"
+    )
+    own = ["--config", str(settings)]
+    brought = ["--from", str(table / "brought.txt"), "--out", str(table / "brought")]
+    assert main(["snapshots", "import", "search", *brought, *own]) == 0
+    words = ["--features", str(table / "items.csv"), "--model", "search", *own]
+    parent = ["--parent", str(table / "brought")]
+    assert trained(table / "clicks.csv", table, *words, *parent, out="further") == 0
+    _, snapshot = snapshot_of(table / "further")
+
+    n = read_training(table / "further").run.best_epoch
+    assert len(unpack_forest(snapshot.weights).roots) == 5 + n
+    assert verified(table / "further") == 0
+
+
 def test_features_may_lie_beside_the_clicks_or_in_pairs(table: Path) -> None:
     """The same numbers under other names train the same; so do those of pairs."""
     columns = "features=f_rating+f_price+f_age"
@@ -324,6 +403,12 @@ def test_letor_files_are_ranked_by_number(
             "columns of features must be there; no 'f_*' among",
         ),
         (["--verify", "run", "--out", "new"], "--verify must be given alone or with"),
+        (["--verify", "run", "--kind", "trees"], "--verify must be given alone or wi"),
+        (
+            ["--log", "clicks.csv", "--model", "own", "--kind", "trees", "--out",
+             "new", "--config", "on.toml"],
+            "--kind must be that of models.own, 'linear'; got 'trees'",
+        ),
         (["--verify", "nowhere"], "training.bin is not there"),
         (
             ["--log", "clicks.csv", "--model", "search", "--out", "new", "--features",
@@ -357,7 +442,8 @@ def test_what_cannot_be_is_refused_with_the_remedy(
     """And nothing is written."""
     monkeypatch.chdir(table)
     eyes = '[curves.eyes]\nestimator = "position"\n'
-    Path("on.toml").write_text("[models.on]\nfeatures = 3\n" + eyes)
+    own = '[models.own]\nfeatures = 3\nversions = "trained"\n'
+    Path("on.toml").write_text("[models.on]\nfeatures = 3\n" + own + eyes)
     Path("others.csv").write_text("item,price\nx,1\n")
     Path("gaps.csv").write_text("item,price\nsku-1,1\nsku-2,\n")
     is_of_the_log = said.startswith("a log must have features")
@@ -422,3 +508,22 @@ def test_settings_that_the_log_would_not_suggest_are_said(
     said = " ".join(capsys.readouterr().err.split())
     assert "settings of 'm' are taken, with their defaults: batch 8" in said
     assert "of this log without settings it would be batch = 4" in said
+
+
+def test_its_folder_gives_training_files_their_features(table: Path) -> None:
+    """As it read them: each item of each query has those of its row."""
+    run, file = table / "run", table / "train.txt"
+    words = ["--local", str(run), "--config", str(run / "model.toml"), "--to"]
+    words += ["training", "--format", "lightgbm", "--model", "search"]
+    given = ["--grades", "0.2,0.4", "--examination", "1,1,1,1"]
+    assert main(["statistics", "export", str(file), *words, *given]) == 0
+    lines = [line.split() for line in file.read_text().splitlines()]
+    assert {len(line) for line in lines} == {1 + len(NAMES)}
+    assert {line[0] for line in lines} <= {"0", "1", "2"}
+    with (table / "items.csv").open(newline="") as rows:
+        items = {row["item"]: row for row in csv.DictReader(rows)}
+    with (table / "train.txt.csv").open(newline="") as rows:
+        for line, row in zip(lines, csv.DictReader(rows), strict=True):
+            told = [float(each.partition(":")[2]) for each in line[1:]]
+            expected = [float(items[row["item"]][name]) for name in NAMES]
+            assert told == pytest.approx(expected, abs=1e-6)

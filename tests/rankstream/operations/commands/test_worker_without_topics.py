@@ -6,10 +6,16 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from streams.topology import topics_of
 from tests.services import KafkaService
-from tests.worker_process import PATIENCE_S, configured, running, settings_of
+from tests.worker_process import (
+    PATIENCE_S,
+    configured,
+    running,
+    settings_of,
+    written_settings,
+)
 
 pytestmark = pytest.mark.broker
 
@@ -53,3 +59,16 @@ def test_a_worker_whose_topics_are_wrong_ends_with_the_command(
     finally:
         admin.close()
         client.close()
+
+
+def test_a_worker_without_topics_says_so_in_one_line(
+    kafka: KafkaService, namespace: str, tmp_path: Path
+) -> None:
+    """Of each process: one command makes them all."""
+    other, unused = f"{namespace}-none", "redis://127.0.0.1:1/0"
+    config = written_settings(tmp_path, kafka.bootstrap, unused, other)
+    n_wanted = len(topics_of(settings_of(config).kafka))
+    status, said = ended(config, tmp_path / "none.log")
+    assert (status, said.count("event=refused")) == (78, 1)
+    assert f"; {n_wanted - 1} more are missing" in said
+    assert "rankstream topics create --config" in said

@@ -98,8 +98,9 @@ def interactions(settings: Settings) -> tuple[Counter[str], set[int]]:
 
 
 def snapshots(settings: Settings) -> set[bytes | None]:
-    """Keys of the models that were published."""
-    return {record.key for record in read_records(settings, SNAPSHOTS)}
+    """Keys of the models that were published and are kept."""
+    last = {record.key: record.value for record in read_records(settings, SNAPSHOTS)}
+    return {key for key, value in last.items() if value is not None}
 
 
 def fold_some(config: Path, settings: Settings, log: Path, start_ms: int) -> None:

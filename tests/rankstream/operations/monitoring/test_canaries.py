@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from rankstream.operations.monitoring.overview import Gathered
-from rankstream.wire.canary_reports import (
+from rankstream.wire.models.canary_reports import (
     OUT,
     CanaryDifference,
     CanaryReport,
@@ -90,8 +90,8 @@ def test_the_page_draws_each_quantity_and_escapes_names(tmp_path: Path) -> None:
         "document.querySelectorAll('#canaries .worse').length",
         "document.querySelector('#canaries tbody th').textContent",
         "document.querySelector('#judged li.alarm').textContent",
-        "document.querySelector('#out').hidden",
+        "!document.querySelector('#out').hidden",
     ]
     assert asked(gathered, questions, tmp_path) == [
-        5, 2, EVIL, "shop: canary withdrawn, neither 0 nor -0.05 is excluded", False,
+        5, 2, EVIL, "shop: canary withdrawn, neither 0 nor -0.05 is excluded", True,
     ]  # fmt: skip

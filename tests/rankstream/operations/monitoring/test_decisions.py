@@ -40,6 +40,6 @@ def test_a_browser_shows_it_whatever_its_name(tmp_path: Path) -> None:
     questions = [
         "document.querySelector('#decisions tbody th').textContent",
         "document.querySelector('#decisions tbody td').textContent",
-        "document.querySelector('#decided').hidden",
+        "!document.querySelector('#decided').hidden",
     ]
-    assert asked(gathered, questions, tmp_path) == [EVIL, "withdrawn", False]
+    assert asked(gathered, questions, tmp_path) == [EVIL, "withdrawn", True]

@@ -10,17 +10,17 @@ import pytest
 from rich.console import Console
 
 from producers.topic_reader import Record
-from rankstream.operations.answers.trainings import Counted, CountedSoFar
+from rankstream.operations.answers.models.trainings import Counted, CountedSoFar
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.operations.monitoring.trainings import MOST_ROWS
 from rankstream.settings import TrainingSettings
-from rankstream.wire.model_evaluations import (
+from rankstream.wire.models.model_evaluations import (
     InterventionRate,
     ModelRates,
     encode_rates,
 )
-from rankstream.wire.training import (
+from rankstream.wire.models.training import (
     SCHEMA,
     Position,
     RunRecord,

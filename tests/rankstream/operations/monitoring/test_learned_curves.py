@@ -7,8 +7,8 @@ from rich.console import Console
 
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.terminal import view_of
-from rankstream.wire.curves import encode_published, published
-from rankstream.wire.training import encode_record, training_key
+from rankstream.wire.models.curves import encode_published, published
+from rankstream.wire.models.training import encode_record, training_key
 from tests.curve_factory import UNKNOWN, curve_record, curve_snapshot
 
 ESTIMATE = [{"ratio": 1.0, "interval": None, "reason": ""}]

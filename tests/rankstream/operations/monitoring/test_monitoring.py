@@ -1,11 +1,14 @@
 """The monitor: what it keeps, what it shows, and what its page gives away."""
 
+import hashlib
 import http.client
 import io
 import json
+import re
 import socket
 import threading
 from collections.abc import Container, Iterable, Iterator
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -16,17 +19,15 @@ from rich.console import Console
 from models.bias.examination import ExaminationCurve
 from models.counts.definition import ClosedImpression
 from producers.topic_reader import Record
-from rankstream.operations.answers.health import added_up
+from rankstream.operations.answers.installation.health import added_up
 from rankstream.operations.monitoring import position_bias
-from rankstream.operations.monitoring.overview import (
-    COURSE_POINTS,
-    Gathered,
-)
+from rankstream.operations.monitoring.courses import COURSE_POINTS
+from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.position_bias import PositionBias
 from rankstream.operations.monitoring.terminal import view_of
-from rankstream.operations.monitoring.web import STATIC, Server
+from rankstream.operations.monitoring.web import CONNECTIONS, Server, static
 from streams.statistics.keys import ScopeName
-from streams.training.estimated_curve import NO_INTERVAL
+from streams.training.curves.estimated_curve import NO_INTERVAL
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.statistics.statistics_records import NAME, scope_records
 
@@ -128,10 +129,10 @@ def test_readers_hear_of_news_and_of_nothing_else() -> None:
     gathered.set_counts({"late": 3, "unheard": 1})
     first = gathered.overview()["number"]
     gathered.set_counts({"late": 3})
-    gathered.set_trouble("")
+    gathered.note("scopes", "")
 
     assert gathered.overview()["number"] == first
-    gathered.set_trouble("Redis must answer")
+    gathered.note("scopes", "a scope is of another release")
     assert gathered.overview()["number"] == first + 1
     assert gathered.overview()["counts"] == {"late": 3}
 
@@ -197,17 +198,17 @@ def test_a_verdict_of_an_earlier_release_is_passed_over_and_said_once() -> None:
     assert "another release" in told
     assert "another release" in printed(gathered)
     assert [row["name"] for row in gathered.overview()["experiments"]] == ["good"]
-    gathered.set_trouble("Redis must answer")
-    assert gathered.overview()["trouble"].startswith("Redis must answer Verdicts on")
-    gathered.set_trouble("")
+    gathered.note("scopes", "Some are left out.")
+    assert gathered.overview()["trouble"].startswith("Some are left out. Verdicts on")
+    gathered.note("scopes", "")
     gathered.take_verdict(msgspec.json.encode(verdict("old")))
     assert gathered.overview()["trouble"] == ""
 
 
 def test_the_terminal_says_what_to_do_and_then_what_came_out() -> None:
-    """Empty state; experiments, matrix, intervals, health; names as they are."""
+    """Steps; then sentence, matrix, intervals, what warns; names as they are."""
     gathered = Gathered()
-    assert "rankstream experiments publish" in printed(gathered)
+    assert "rankstream experiments publish" in " ".join(printed(gathered).split())
     gathered.take_verdict(msgspec.json.encode(verdict()))
     gathered.set_counts({"late": 12_345})
     gathered.set_snapshots(
@@ -223,7 +224,11 @@ def test_the_terminal_says_what_to_do_and_then_what_came_out() -> None:
     )
     screen = printed(gathered)
 
-    for text in ("boost", "team-draft", "+0.200", "refused", "12,345", "version 0.7"):
+    words = gathered.overview()["experiments"][0]["words"]
+    for text in (
+        "boost", "team-draft", "+0.200", "12,345", "version 0.7", words[:40],
+        "alarm: refused 0.2: see the reasons",
+    ):  # fmt: skip
         assert text in screen
     assert "has no verdict" in printed(gathered, "else")
 
@@ -244,8 +249,8 @@ def got(
     server: Server, path: str, host: str | None = None, method: str = "GET"
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
     """One answer."""
-    port = server.server_address[1]
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    port = server.port
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     headers = {} if host is None else {"Host": host}
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
@@ -256,26 +261,31 @@ def got(
 
 def test_a_head_is_a_get_without_its_body(page: tuple[Server, Gathered]) -> None:
     """Same status, same length said, nothing sent."""
-    for path in (*STATIC, "/overview", "/experiment?name=else", "/nowhere"):
+    for path in (*static(), "/overview", "/experiment?name=else", "/nowhere"):
         status, _, body = got(page[0], path)
         only = got(page[0], path, method="HEAD")
         assert (only[0], only[1]["Content-Length"]) == (status, str(len(body)))
         assert only[2] == b""
-    assert got(page[0], "/events")[0] == 404
+    status, headers, body = got(page[0], "/events", method="HEAD")
+    assert (status, headers["Content-Type"]) == (
+        200,
+        "text/event-stream; charset=utf-8",
+    )
+    assert body == b""
 
 
 def test_the_page_and_its_data(page: tuple[Server, Gathered]) -> None:
     """Static files under a strict policy; a verdict by name; names are data only."""
     server, gathered = page
     gathered.take_verdict(msgspec.json.encode(verdict(EVIL)))
-    for path in STATIC:
+    for path in static():
         status, headers, body = got(server, path)
         assert status == 200
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
-        assert b"innerHTML" not in body
         assert b" style=" not in body
         assert b" onclick=" not in body
+        assert b"innerHTML" not in body or path.startswith("/uPlot")
     _, headers, body = got(server, "/experiment?name=%3Cscript%3Ealert(1)%3C/script%3E")
 
     assert headers["Content-Type"] == "application/json"
@@ -286,10 +296,34 @@ def test_the_page_and_its_data(page: tuple[Server, Gathered]) -> None:
     assert json.loads(got(server, "/overview")[2])["experiments"][0]["name"] == EVIL
 
 
+PINNED = {
+    "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f71615"
+    "66dfd0ba3d15cc495e974f787eb78f1f",
+    "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    "uPlot.LICENSE": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+}
+"""SHA-256 of the files of uPlot 1.6.32 as it was released."""
+
+NAMED = re.compile(rb"https?://[^\s\"')]+")
+
+
+def test_the_page_needs_no_other_host_and_its_charts_are_pinned() -> None:
+    """Addresses are names of a vocabulary, or say where uPlot is from."""
+    room = files("rankstream.operations.monitoring").joinpath("page")
+    for name, digest in PINNED.items():
+        held = room.joinpath(name).read_bytes()
+        assert hashlib.sha256(held).hexdigest() == digest, name
+    named = {each for _, body in static().values() for each in NAMED.findall(body)}
+    assert named == {
+        b"http://www.w3.org/2000/svg",
+        b"https://github.com/leeoniya/uPlot",
+    }
+
+
 def test_another_host_name_is_refused(page: tuple[Server, Gathered]) -> None:
     """A name that somebody else points at this machine reads nothing."""
     server, _ = page
-    port = server.server_address[1]
+    port = server.port
 
     assert got(server, "/overview", f"evil.example:{port}")[0] == 421
     assert got(server, "/overview", f"localhost:{port}")[0] == 200
@@ -297,29 +331,88 @@ def test_another_host_name_is_refused(page: tuple[Server, Gathered]) -> None:
 
 def test_half_an_address_is_a_bad_request(page: tuple[Server, Gathered]) -> None:
     """Answered, as anything else is."""
-    port = page[0].server_address[1]
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    port = page[0].port
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as connection:
         host = f"Host: 127.0.0.1:{port}\r\n\r\n".encode()
         connection.sendall(b"GET http://[::1/ HTTP/1.1\r\n" + host)
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
-def test_who_hangs_up_leaves_no_trace(
-    page: tuple[Server, Gathered], capsys: pytest.CaptureFixture[str]
+def news(server: Server, n_events: int) -> Iterator[dict[str, Any]]:
+    """Events of a stream, as they come; the stream is left after so many."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
+    connection.request("GET", "/events")
+    answer = connection.getresponse()
+    while n_events:
+        line = answer.readline()
+        if line.startswith(b"data: "):
+            n_events -= 1
+            yield json.loads(line.removeprefix(b"data: "))
+    connection.close()
+
+
+def test_a_stream_has_all_first_and_then_what_changed(
+    page: tuple[Server, Gathered],
 ) -> None:
-    """Faults of ours are told."""
-    for error in (
-        BrokenPipeError(),
-        ConnectionResetError(),
-        TimeoutError(),
-        KeyError(),
-    ):
-        try:
-            raise error
-        except (OSError, KeyError):
-            page[0].handle_error(None, ("127.0.0.1", 1))
-        is_ours = isinstance(error, KeyError)
-        assert ("Traceback" in capsys.readouterr().err) == is_ours
+    """Experiments are not told again where only counts moved; a word without news."""
+    server, gathered = page
+    gathered.take_verdict(msgspec.json.encode(verdict()))
+    events = news(server, 3)
+    first = next(events)
+    assert first.keys() == gathered.overview().keys()
+    assert [row["name"] for row in first["experiments"]] == ["boost"]
+    gathered.set_counts({"late": 3})
+    second = next(events)
+    assert second.keys() == {"number", "now_ms", "counts"}
+    assert second["counts"] == {"late": 3}
+    assert next(events).keys() == {"now_ms"}
+    assert list(events) == []
+
+
+def test_as_many_connections_as_may_be_and_no_more(
+    page: tuple[Server, Gathered],
+) -> None:
+    """One more is told to come again; once others have gone it is served."""
+    server, _ = page
+    held = [
+        socket.create_connection(("127.0.0.1", server.port), 300)
+        for _ in range(CONNECTIONS)
+    ]
+    status, _, body = got(server, "/overview")
+    assert (status, b"connections" in body) == (503, True)
+    for each in held:
+        each.close()
+    while got(server, "/overview")[0] == 503:
+        pass
+    assert got(server, "/overview")[0] == 200
+
+
+def test_who_hangs_up_leaves_no_trace(
+    page: tuple[Server, Gathered], caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the middle of a stream, of an answer, or before one; others are answered."""
+    server, gathered = page
+    gathered.take_verdict(msgspec.json.encode(verdict()))
+    for path in ("/events", "/overview", "/uPlot.iife.min.js"):
+        with socket.create_connection(("127.0.0.1", server.port), 300) as connection:
+            host = f"Host: 127.0.0.1:{server.port}\r\n\r\n"
+            connection.sendall(f"GET {path} HTTP/1.1\r\n{host}".encode())
+            assert connection.recv(10)
+    gathered.set_counts({"late": 1})
+    assert got(server, "/overview")[0] == 200
+    assert caplog.text == ""
+
+
+def test_a_stream_ends_with_the_page() -> None:
+    """So that a monitor stops at once, whoever looks."""
+    server = Server("127.0.0.1", 0, Gathered())
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    events = news(server, 10)
+    next(events)
+    server.close()
+    thread.join(300)
+    assert not thread.is_alive()
 
 
 def test_the_overview_is_numbered_by_what_moved(

@@ -43,16 +43,14 @@ def opened(
 
 
 def test_the_page_loads_and_the_network_rests(tmp_path: Path) -> None:
-    """No request hangs; it is complete, and says so; and it still hears of news."""
+    """No request hangs but the stream, which begins then, and brings news."""
     settings = ExperimentSettings(rankers={"a": "", "b": ""})
     fold = PreferencesFold({"boost": settings}, 0)
     gathered = Gathered()
     (comparison,) = fold.comparisons()
     verdict = verdict_of(comparison)
     gathered.take_verdict(msgspec.json.encode(verdict))
-    later = threading.Timer(
-        3.0, gathered.set_trouble, ["Redis must answer; it is away"]
-    )
+    later = threading.Timer(3.0, gathered.missed, ["Redis", "it is gone", 0])
     later.start()
     found = opened(
         gathered,
@@ -60,7 +58,8 @@ def test_the_page_loads_and_the_network_rests(tmp_path: Path) -> None:
             "document.readyState === 'complete'",
             "document.body.getAttribute('aria-busy') === 'false'",
             "document.getElementById('title').textContent === 'boost, epoch 1'",
-            "document.getElementById('trouble').textContent",
+            "document.getElementById('state').textContent === 'live'",
+            "document.querySelector('#away p').firstChild.textContent",
         ],
         tmp_path,
         milestones=("load", "networkIdle"),
@@ -68,8 +67,10 @@ def test_the_page_loads_and_the_network_rests(tmp_path: Path) -> None:
     later.join()
 
     assert {"load", "networkIdle"} <= set(found.milestones)
-    assert found.unanswered == []
-    assert found.answers == [True] * 3 + ["Redis must answer; it is away"]
+    assert [each.rpartition("/")[2] for each in found.unanswered] == ["events"]
+    assert found.answers == [True] * 4 + [
+        "Redis is away since 1970-01-01 00:00:00 UTC: it is gone"
+    ]
 
 
 def test_names_are_text_and_verdicts_are_drawn(tmp_path: Path) -> None:
@@ -88,8 +89,8 @@ def test_names_are_text_and_verdicts_are_drawn(tmp_path: Path) -> None:
             "document.querySelectorAll('img').length === 0",
             "document.getElementById('empty').hidden",
             "document.getElementById('state').textContent === 'live'",
-            "document.querySelectorAll('nav button')[1].focus() || true",
-            "document.querySelectorAll('nav button')[1].click() || true",
+            "document.querySelectorAll('#experiments button')[1].focus() || true",
+            "document.querySelectorAll('#experiments button')[1].click() || true",
             "document.getElementById('title').textContent === 'z, epoch 1'",
             "document.activeElement.dataset.name",
         ],
@@ -106,7 +107,7 @@ def test_an_empty_monitor_says_what_to_do(tmp_path: Path) -> None:
         [
             "document.getElementById('state').textContent === 'live'",
             "!document.getElementById('empty').hidden",
-            "document.getElementById('main').offsetHeight === 0",
+            "document.getElementById('compared').hidden",
         ],
         tmp_path,
     )
@@ -115,7 +116,7 @@ def test_an_empty_monitor_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_examination_is_drawn_with_its_intervals(tmp_path: Path) -> None:
-    """A line over the bar and its ends beside it; else why there are none."""
+    """A chart, and its numbers beside it; else why there are none."""
     gathered = Gathered()
     gathered.set_examination([
         {"ratio": 1.0, "interval": [1.0, 1.0], "reason": ""},
@@ -123,15 +124,19 @@ def test_examination_is_drawn_with_its_intervals(tmp_path: Path) -> None:
         {"ratio": 0.25, "interval": None, "reason": "as large as it can be"},
         {"ratio": None, "interval": None, "reason": "not shown"},
     ])  # fmt: skip
-    row = "document.querySelectorAll('#examination tr')[{}]"
-    line = row.format(1) + ".querySelector('line')"
+    row = "document.querySelectorAll('#examination tbody tr')[{}]"
+    key = "new KeyboardEvent('keydown', {{key: '{}', bubbles: true}})"
+    press = f"document.getElementById('examined').dispatchEvent({key})"
+    readout = "document.querySelector('#bias .readout span').textContent"
     found = asked(
         gathered,
         [
             "!document.getElementById('bias').hidden",
             *(row.format(i) + ".textContent" for i in range(4)),
-            line + ".getAttribute('x1') + ' ' + " + line + ".getAttribute('x2')",
-            "document.querySelectorAll('#examination line').length",
+            "document.querySelectorAll('#examined canvas').length",
+            readout,
+            f"{press.format('ArrowLeft')} || true",
+            f"{readout}.startsWith('rank 2') && {readout}",
         ],
         tmp_path,
     )
@@ -139,5 +144,5 @@ def test_examination_is_drawn_with_its_intervals(tmp_path: Path) -> None:
     assert found == [
         True,
         "11.000", "20.5000.450 – 0.550", "30.250as large as it can be", "4–not shown",
-        "54 66", 1,
+        1, "rank 3: 0.250", True, "rank 2: 0.500, 0.450 – 0.550",
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.terminal import view_of
-from rankstream.wire.model_evaluations import (
+from rankstream.wire.models.model_evaluations import (
     UNKNOWN,
     ModelValues,
     PolicyValue,
@@ -90,6 +90,19 @@ def test_a_row_has_the_value_the_difference_and_what_both_rest_on() -> None:
     ):
         assert words in joined, words
     assert "No verdict yet" not in found
+
+
+def test_a_look_before_anything_was_counted_says_so() -> None:
+    """What it missed is no finding about the log."""
+    first = msgspec.structs.replace(VALUES, lists=0, clicks=0, lists_all=0)
+    gathered = Gathered()
+    gathered.take_verdict(encode_values(first))
+    found = " ".join(screen(gathered, 120).split())
+    assert (
+        "m: as of 2025-06-15 15:06:40 UTC, before anything was counted; the next look "
+        "comes by itself, or ask `rankstream evaluate m`"
+    ) in found
+    assert "must answer" not in found
 
 
 def test_columns_go_where_a_terminal_is_narrow() -> None:

@@ -6,11 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rankstream.operations.monitoring.overview import (
-    COURSE_POINTS,
-    Gathered,
-    LearnerProgress,
-)
+from rankstream.operations.monitoring.courses import COURSE_POINTS, LearnerProgress
+from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.settings import TrainingSettings
 from tests.rankstream.operations.monitoring.test_page_in_chromium import asked
@@ -68,8 +65,8 @@ def test_the_page_tells_and_draws_it(tmp_path: Path) -> None:
     found = asked(
         gathered_of(("2.1000", 0), ("2.1200", 9_000), ("2.1600", 30_000)),
         [
-            "document.querySelectorAll('#snapshots polyline').length === 1",
-            "document.getElementById('snapshots').textContent",
+            "document.querySelectorAll('#snapshots polyline.course').length === 1",
+            "document.querySelector('#snapshots tbody')?.textContent",
         ],
         tmp_path,
     )
@@ -100,10 +97,10 @@ def test_a_trained_model_learns_no_lists(tmp_path: Path) -> None:
     assert "3,000 lists counted" in screen
     for words in ("learned", "updates", "a minute"):
         assert words not in screen
-    rows = "document.getElementById('snapshots')"
+    rows = "document.querySelector('#snapshots tbody')"
     told, drawn = asked(
         gathered,
-        [rows + ".textContent", rows + ".querySelectorAll('svg').length === 0"],
+        [rows + "?.textContent", rows + ".querySelectorAll('svg').length === 0"],
         tmp_path,
     )
     assert "3,000 lists counted" in told
@@ -124,7 +121,7 @@ def test_ages_are_never_absurd(tmp_path: Path) -> None:
         assert said.replace("60 min", "59 min") in screen or said in screen
         (told,) = asked(
             gathered,
-            ["document.getElementById('snapshots').textContent"],
+            ["document.querySelector('#snapshots tbody')?.textContent"],
             tmp_path / str(created_ms),
         )
         assert said.replace("60 min", "59 min") in told or said in told

@@ -14,6 +14,7 @@ import pytest
 from deploy.process import free_port
 from streams.worker_roles import ROLES
 from tests.listening import beyond_loopback, listening
+from tests.worker_process import PATIENCE_S
 
 NOWHERE = (
     '[kafka]\nbootstrap = "127.0.0.1:1"\n[redis]\nurl = "redis://127.0.0.1:1/0"\n'
@@ -35,12 +36,12 @@ def started(*words: str) -> Iterator[tuple[int, Path]]:
         yield process.pid, log
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE_S)
 
 
 def waited_for(words: str, log: Path) -> str:
     """What was said, once these words were among it."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while words not in (said := log.read_text()):
         assert time.monotonic() < deadline, said
         time.sleep(0.1)
@@ -71,7 +72,7 @@ def test_the_monitor_listens_on_loopback(
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104
 def test_a_role_listens_on_loopback(host: str, tmp_path: Path) -> None:
     """With its page; without one it listens nowhere."""
-    config, port = tmp_path / "shop.toml", free_port()
+    config, port = tmp_path / "shop.toml", free_port(len(ROLES))
     config.write_text(f'{NOWHERE}[metrics]\nhost = "{host}"\nport = {port}\n')
     words = ("worker", "--child", "publish", "--config", str(config))
     with started(*words) as (pid, log):

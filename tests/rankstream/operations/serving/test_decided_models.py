@@ -1,16 +1,19 @@
-"""A server ranks by the rule or the bandit of a model, and tells its exposures."""
+"""What rankers of a server expect, by whose decisions they rank, and what it tells."""
 
 import msgspec
 import numpy as np
+import pytest
 
 from rankstream.operations.serving.application import parts_of
 from rankstream.operations.serving.matrices import exposures_of
 from rankstream.ranker import Ranker
 from rankstream.settings import BanditSettings, DecisionSettings, ModelSettings
+from rankstream.snapshots import SnapshotError, features_hash
 from rankstream.wire.decision_shards import Slot
 from tests.decision_factory import ITEMS, decision, rewrite
 from tests.held_decisions import Held
 from tests.served import settings_of
+from tests.snapshot_factory import snapshot
 
 
 def test_each_model_has_the_decisions_that_its_rankers_serve() -> None:
@@ -30,6 +33,25 @@ def test_each_model_has_the_decisions_that_its_rankers_serve() -> None:
     assert "with decisions 'orders'" in told["search"]
     assert "with decisions 'best'" in told["shelf"]
     assert followed["safe"] is None
+
+
+def test_a_model_of_named_features_is_served_with_no_others() -> None:
+    """One without names with as many, whatever they are called."""
+    names = ["bm25", "age", "ctr"]
+    named = ModelSettings(features=3, feature_names=names)
+    models = {"named": named, "numbered": ModelSettings(features=3)}
+    settings = msgspec.structs.replace(settings_of(), models=models)
+    rankers = parts_of(settings).rankers
+    own, turned = (
+        snapshot(feature_names=each, features_hash=features_hash(each))
+        for each in (names, names[::-1])
+    )
+    with pytest.raises(SnapshotError, match="another list of 3, beginning ctr"):
+        rankers["named"]._taken.take(turned)
+    assert rankers["named"]._taken.take(own) == (True, None)
+    with pytest.raises(SnapshotError, match="features"):
+        rankers["numbered"]._taken.take(snapshot(n_features=4))
+    assert rankers["numbered"]._taken.take(turned) == (True, None)
 
 
 def test_exposures_of_a_decided_list_are_those_that_are_logged() -> None:

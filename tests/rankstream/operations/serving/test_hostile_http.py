@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import gzip
+import http.client
 import json
 import resource
 import socket
@@ -13,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from rankstream.operations.serving.connections import PIECE_BYTES
+from rankstream.operations.serving.http.connections import PIECE_BYTES
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.rankstream.operations.serving.test_events import clicked, listed
 from tests.served import PATIENCE_S, Served, all_of, served, settings_of, until
@@ -31,7 +32,7 @@ def server() -> Iterator[Served]:
         under_way_bytes=2 << 20,
         head_s=2.0,
         body_s=2.0,
-        answer_s=3.0,
+        answer_s=10.0,
         connections=300,
     )
     with served(settings) as found:
@@ -160,9 +161,11 @@ def test_slow_clients_do_not_keep_others_from_being_served(server: Served) -> No
             client.close()
 
 
-def test_more_connections_than_may_be_are_told_to_come_again(server: Served) -> None:
+def test_more_connections_than_may_be_are_told_to_come_again() -> None:
     """And memory holds what the limit says."""
-    with contextlib.ExitStack() as held:
+    # Who says nothing is not closed meanwhile, however long it takes to connect all.
+    patient = settings_of(connections=300, head_s=PATIENCE_S)
+    with served(patient) as server, contextlib.ExitStack() as held:
         for _ in range(300):
             held.enter_context(server.connect())
         until(lambda: len(server.server.server_state.connections) >= 300)
@@ -319,6 +322,20 @@ def test_heads_are_bounded_in_bytes_and_lines(server: Served) -> None:
     assert status_of(server.raw(HEAD + b"X-Endless: " + b"a" * 300_000)) == 431
 
 
+def test_a_head_may_be_as_long_as_the_one_before_it(server: Served) -> None:
+    """Of what came before on its connection nothing counts."""
+    unsaid = len(b"POST  HTTP/1.1\r\n\r\n")
+    bare = len(posted(BODY, b"X-Long: ")) - len(BODY) - unsaid
+    longest = b"X-Long: " + b"a" * (4_096 - bare)
+    with server.connect() as client:
+        for over, status in ((b"", 202), (b"", 202), (b"a", 431)):
+            client.sendall(posted(BODY, longest + over))
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            answer.read()
+            assert answer.status == status
+
+
 def test_pipelined_requests_are_answered_in_order(server: Served) -> None:
     """Each with its own body, and nothing of it is mixed."""
     bodies = [json.dumps(clicked(f"p{n}")).encode() for n in range(50)]
@@ -444,6 +461,25 @@ def test_requests_that_are_sent_ahead_wait_as_bytes(server: Served) -> None:
             assert server.parts.room.taken <= 2 << 20
             time.sleep(0.05)
         assert 0 < most <= PIECE_BYTES // len(ask) + 1
+
+
+def test_requests_behind_the_rest_of_a_body_wait_as_bytes() -> None:
+    """Of what comes with it no more is taken at once than is left of it."""
+    ask, n_asked = b"GET / HTTP/1.1\r\nHost:localhost\r\n\r\n", 1_000
+    request = posted(BODY + b" " * 60_000)
+    settings = settings_of(body_s=PATIENCE_S, answer_s=PATIENCE_S)
+    with served(settings) as server, server.connect() as client:
+        server.gate.is_shut = True
+        client.sendall(request[:-10])
+        until(lambda: server.parts.room.taken >= len(BODY) + 60_000 - 10)
+        (connection,) = list[Any](server.server.server_state.connections)
+        client.sendall(request[-10:] + ask * n_asked)
+        until(lambda: connection.pipeline)
+        assert len(connection.pipeline) <= PIECE_BYTES // len(ask) + 1
+        server.gate.is_shut = False
+        answers = b""
+        while answers.count(b"HTTP/1.1 ") < 1 + n_asked:
+            answers += client.recv(65_536)
 
 
 def test_requests_that_were_sent_ahead_are_all_answered(server: Served) -> None:

@@ -15,13 +15,14 @@ from rankstream.lab.benchmarks.serve.clients import begun, posted, requests_of
 from rankstream.operations.serving.application import endpoints_of
 from rankstream.operations.serving.calls import GZIP_PIECE, Call
 from rankstream.operations.serving.documents import DOCUMENT_BYTES
-from rankstream.operations.serving.elements import WINDOW_BYTES
-from rankstream.operations.serving.limits import SLICE_BYTES, InFlight, Turn, Turns
+from rankstream.operations.serving.http.elements import WINDOW_BYTES
+from rankstream.operations.serving.http.limits import SLICE_BYTES, InFlight, Turn, Turns
 from rankstream.operations.serving.problems import Problem
 from rankstream.operations.serving.sender import RECORDS_AT_ONCE, Outgoing, Sender
+from rankstream.settings import ServeSettings
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.producer import FakeProducer
+from tests.fakes.producer import FakeBatch, FakeProducer
 from tests.rankstream.operations.serving.test_events import clicked, listed
 from tests.served import N_PARTITIONS, Gate, Served, served, settings_of
 
@@ -62,7 +63,9 @@ def test_twenty_attackers_are_refused_and_others_served(server: Served) -> None:
         answers = json.loads(attackers.communicate()[0])
 
     assert set(answers) <= {"413", "0"}
-    assert answers["413"] >= 20
+    # Each has asked at least once; who is hung up on as it writes may hear nothing.
+    assert sum(answers.values()) >= 20
+    assert answers["413"] > 0
     assert n_served >= 1
     grown = peak_bytes() - begun_bytes
     assert grown < 40 * MIB, f"grew by {grown:,} bytes"
@@ -99,7 +102,8 @@ def test_of_each_attack_little_is_read_and_unpacked(
     named = [line.lower().split(b": ") for line in lines]
     scope = {"headers": [(name, value) for name, value in named], "query_string": b""}
     coming, room, turns = Coming(body, WINDOW_BYTES), InFlight(64 * MIB), Turns(1.0)
-    call = Call(scope, coming, room, turns, most=4 * MIB, within_s=60.0)
+    serve = ServeSettings(body_bytes=4 * MIB, body_s=60.0)
+    call = Call(scope, coming, room, turns, serve)
     handlers = {place.path: place.handler for place in endpoints_of(server.parts)}
 
     async def asked() -> None:
@@ -331,13 +335,20 @@ class Passes:
 
 
 class Watched(FakeProducer):
-    """A producer that notes in which pass a record came."""
+    """A producer that notes in which pass a record came into a batch of it."""
 
     def __init__(self, passes: Passes, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self._passes = passes
 
-    async def send(self, *given: Any, **fields: Any) -> Any:
-        """Take a record."""
-        self._passes.seen.add(self._passes.n)
-        return await super().send(*given, **fields)
+    def create_batch(self) -> FakeBatch:
+        """A batch that notes the same."""
+        made, passes = super().create_batch(), self._passes
+        append = made.append
+
+        def noted(**fields: Any) -> int | None:
+            passes.seen.add(passes.n)
+            return append(**fields)
+
+        made.append = noted  # type: ignore[method-assign]
+        return made

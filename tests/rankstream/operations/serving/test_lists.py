@@ -16,11 +16,11 @@ from rankstream.operations.serving.matrices import exposures_of
 from rankstream.operations.serving.remembered import MOST_BYTES, Kept, Remembered
 from rankstream.ranker import Ranker
 from rankstream.ranking.combining import draw_seed
-from rankstream.redis_scripts import Newest
+from rankstream.redis_store.redis_scripts import Newest
 from rankstream.settings import ExperimentSettings
 from rankstream.snapshots import Pointer, SnapshotStore
-from rankstream.wire.canaries import is_in_canary
-from rankstream.wire.canary_snapshots import KnownCanary
+from rankstream.wire.models.canaries import is_in_canary
+from rankstream.wire.models.canary_snapshots import KnownCanary
 from rankstream.wire.topics import QUERIES
 from tests.canary_factory import canary_record
 from tests.served import Served, served, settings_of, until
@@ -234,7 +234,7 @@ def test_a_list_that_was_not_answered_in_time_is_given_again() -> None:
     """Though the model has moved on: what is logged is what is shown."""
     version = 2
     ranker = Ranker("m", source=lambda: envelope(version))
-    with served(settings_of(answer_s=0.3), rankers={"m": ranker}) as server:
+    with served(settings_of(answer_s=1.0), rankers={"m": ranker}) as server:
         server.gate.is_shut = True
         first = server.ask("/v1/rank", asked(impression_id="lost"))
         assert (first.status, first.json["code"]) == (503, "unanswered")

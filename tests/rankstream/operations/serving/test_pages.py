@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from rankstream.operations.serving.openapi import STRUCTS, description
+from rankstream.ranker import Ranker
+from rankstream.snapshots import SnapshotStore
 from rankstream.wire.topics import CLICKS
 from tests import chromium
 from tests.served import served, settings_of, until
@@ -40,6 +43,20 @@ def test_the_description_names_every_path_and_no_other() -> None:
     assert {each.__name__ for each in STRUCTS} <= set(components)
 
 
+def test_another_method_is_told_those_that_there_are() -> None:
+    """The head of what is read may be asked for alone."""
+    with served() as server:
+        for method, path, allowed in (
+            ("POST", "/healthz", "GET, HEAD"),
+            ("GET", "/v1/events", "POST"),
+            ("HEAD", "/v1/rank", "POST"),
+        ):
+            answer = server.ask(path, method=method)
+            assert (answer.status, answer.headers["allow"]) == (405, allowed)
+        answer = server.ask("/healthz", method="HEAD")
+        assert (answer.status, answer.body) == (200, b"")
+
+
 def test_the_counts_say_what_was_answered() -> None:
     """As Prometheus reads them."""
     with served() as server:
@@ -50,6 +67,39 @@ def test_the_counts_say_what_was_answered() -> None:
     assert 'rankstream_serve_answers_total{path="other",status="404"} 1.0' in text
     assert "rankstream_serve_under_way_bytes 0.0" in text
     assert 'rankstream_serve_model_version{model="m"} 2.0' in text
+
+
+def test_the_counts_are_openmetrics_where_that_is_asked_for() -> None:
+    """With what each model has, and how old that is."""
+    with served() as server:
+        server.parts.rankers["m"].refresh()
+        answer = server.ask("/metrics", accept="application/openmetrics-text")
+        found = {
+            sample.name: sample.value
+            for family in text_string_to_metric_families(answer.body.decode())
+            for sample in family.samples
+        }
+    kind = answer.headers["content-type"]
+    assert kind.startswith("application/openmetrics-text; version=1.0.0")
+    assert found["rankstream_serve_ready"] == 1.0
+    assert found["rankstream_serve_redis_up"] == 1.0
+    assert found["rankstream_serve_redis_failures_total"] == 0.0
+    created_ms = server.parts.rankers["m"].snapshot.created_ms
+    told_s = found["rankstream_serve_model_created_timestamp_seconds"]
+    assert told_s == created_ms / 1_000.0
+
+
+def test_redis_that_is_away_is_told() -> None:
+    """As 0, with the number of looks that failed."""
+    store = SnapshotStore("redis://127.0.0.1:1/0", retries=0)
+    ranker = Ranker("m", store=store, n_features=3)
+    ranker.refresh()
+    with served(rankers={"m": ranker}) as server:
+        text = server.ask("/metrics").body.decode()
+    store.close()
+    assert 'rankstream_serve_redis_up{model="m"} 0.0' in text
+    failures = 'rankstream_serve_redis_failures_total{model="m",reason="unavailable"}'
+    assert float(text.partition(failures)[2].split()[0]) >= 1.0
 
 
 def test_a_fault_of_the_server_says_nothing_of_it(

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream.operations.serving.document_checks import plain_clicks
+from rankstream.operations.serving.document_checks import PlainClicks, plain_clicks
+from rankstream.wire.bounds import MAX_CLICK_BYTES
+from rankstream.wire.topics import BATCH_BYTES
 from streams.dead_letter import Origin
 from streams.ingest.elements import elements_of
 from streams.ingest.validation import EventValidator
@@ -36,7 +38,7 @@ FIELDS = {
 }  # fmt: skip
 
 
-def looked(body: bytes) -> list[bytes] | None:
+def looked(body: bytes) -> PlainClicks | None:
     """As the server looks at a body."""
     return plain_clicks(body, latest_ms=NOW_MS + 300_000, most=10_000)
 
@@ -46,9 +48,11 @@ def check(body: bytes) -> None:
     found = looked(body)
     if found is not None:
         validator = EventValidator(max_documents=10_000, ahead_ms=300_000)
-        for value in found:
+        values = [value for each in found.records for value in elements_of(each)]
+        for value in values:
             validator.click(value, NOW_MS, PLACE)
-        assert found == elements_of(body)
+        assert values == elements_of(body)
+        assert len(values) == found.n
 
 
 @given(
@@ -84,11 +88,35 @@ def test_strange_events_are_none_either(name: str) -> None:
 
 
 def test_ordinary_clicks_are_accepted_at_a_look() -> None:
-    """One, or many; with spaces around them."""
+    """One, or many, as one record that is the body; with spaces around them."""
     one = json.dumps(CLICK).encode()
-    assert looked(one) == [one]
-    assert looked(b"[" + one + b" ,\n" + one + b"]") == [one, one]
+    many = b"[" + one + b" ,\n" + one + b"]"
+    assert looked(one) == (1, [one])
+    assert looked(many) == (2, [many])
     full = CLICK | {"item_id": "a", "action": "buy", "event_id": "e", "schema": 1}
     assert looked(json.dumps(full).encode())
     assert looked(b"[]") is None
-    assert looked(one[:-1] + b" " * 70_000 + b"}") is None
+
+
+@pytest.mark.parametrize("n_spaces", [0, 1])
+@pytest.mark.parametrize("n_others", [0, 1, 1_000])
+def test_a_click_is_no_larger_than_ingestion_takes(
+    n_spaces: int, n_others: int
+) -> None:
+    """However many are beside it, and whatever makes it large."""
+    one = json.dumps(CLICK).encode()
+    wide = one[:-1] + b" " * (MAX_CLICK_BYTES - len(one) + n_spaces) + b"}"
+    body = b"[" + b",".join([one] * n_others + [wide]) + b"]" if n_others else wide
+    assert (looked(body) is None) == bool(n_spaces)
+    check(body)
+
+
+def test_a_large_body_is_parted_into_records_of_the_size_of_a_batch() -> None:
+    """All clicks are in them, in their order."""
+    events = [CLICK | {"event_id": f"{n:0200}"} for n in range(4_000)]
+    body = json.dumps(events).encode()
+    found = looked(body)
+    assert found is not None
+    assert len(found.records) == -(-len(body) // BATCH_BYTES) == 3
+    assert max(map(len, found.records)) <= BATCH_BYTES
+    check(body)

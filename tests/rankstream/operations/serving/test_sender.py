@@ -4,16 +4,27 @@ import concurrent.futures
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import psutil
 import pytest
 from aiokafka.errors import OutOfOrderSequenceNumber
 
+from rankstream.operations.serving.http.limits import RECORD_BYTES
 from rankstream.operations.serving.sender import joined
 from rankstream.wire.topics import BATCH_BYTES, CLICKS, QUERIES
+from tests.fakes.producer import FakeProducer
 from tests.rankstream.operations.serving.test_events import clicked, listed
-from tests.served import N_PARTITIONS, Answered, Served, served, settings_of, until
+from tests.served import (
+    N_PARTITIONS,
+    PATIENCE_S,
+    Answered,
+    Served,
+    served,
+    settings_of,
+    until,
+)
 
 
 @pytest.fixture
@@ -22,6 +33,18 @@ def server() -> Iterator[Served]:
     settings = settings_of(answer_s=1.0, body_bytes=100_000, under_way_bytes=1 << 20)
     with served(settings) as found:
         yield found
+
+
+@pytest.fixture
+def patient() -> Iterator[Served]:
+    """One that waits as long as a busy machine takes."""
+    with served(settings_of(answer_s=PATIENCE_S)) as found:
+        yield found
+
+
+def is_another(server: Served, first: FakeProducer) -> bool:
+    """Whether a producer has taken the place of the first one."""
+    return server.producers[-1] is not first and not server.parts.sender.trouble
 
 
 def test_an_outage_fills_the_room_and_then_refuses_at_once(server: Served) -> None:
@@ -51,7 +74,7 @@ def test_an_outage_fills_the_room_and_then_refuses_at_once(server: Served) -> No
     under_way = sum(answer.json["code"] == "unanswered" for answer in answers)
     names = [each["impression_id"] for each in server.events(QUERIES)]
     assert len(names) == len(set(names)) == under_way
-    assert server.ask("/v1/events", listed("after")).status == 202
+    until(lambda: server.ask("/v1/events", listed("after")).status == 202)
 
 
 def test_readiness_says_that_kafka_is_silent(
@@ -73,38 +96,64 @@ def test_what_is_answered_lies_with_all_replicas_once(server: Served) -> None:
     assert (options["acks"], options["enable_idempotence"]) == ("all", True)
 
 
-def test_a_list_whose_event_failed_is_made_and_sent_anew(server: Served) -> None:
+def test_a_list_whose_event_failed_is_made_and_sent_anew(patient: Served) -> None:
     """Under its id; nobody was told of the first one."""
-    first = server.producers[-1]
+    first = patient.producers[-1]
 
     async def broken(*_: object, **__: object) -> None:
         raise OutOfOrderSequenceNumber
 
-    first.send = broken  # type: ignore[assignment]
+    first.send_batch = broken  # type: ignore[method-assign,assignment]
     item = {"id": "a", "features": [1.0, 2.0, 3.0]}
     asked = {"model": "m", "query_id": "q", "items": [item], "impression_id": "anew"}
-    failed = server.ask("/v1/rank", asked)
+    failed = patient.ask("/v1/rank", asked)
     assert (failed.status, failed.json["code"]) == (503, "unanswered")
-    assert not server.events(QUERIES)
-    until(lambda: server.producers[-1] is not first and not server.parts.sender.trouble)
-    assert server.ask("/v1/rank", asked | {"k": 5}).status == 200
-    assert [each["impression_id"] for each in server.events(QUERIES)] == ["anew"]
+    assert not patient.events(QUERIES)
+    until(lambda: is_another(patient, first))
+    assert patient.ask("/v1/rank", asked | {"k": 5}).status == 200
+    assert [each["impression_id"] for each in patient.events(QUERIES)] == ["anew"]
 
 
-def test_a_producer_that_failed_is_replaced(server: Served) -> None:
+def test_a_producer_that_failed_is_replaced(patient: Served) -> None:
     """Its numbers have a gap: it would send nothing any more."""
-    first = server.producers[-1]
+    first = patient.producers[-1]
 
     async def broken(*_: object, **__: object) -> None:
         raise OutOfOrderSequenceNumber
 
-    first.send = broken  # type: ignore[assignment]
-    answer = server.ask("/v1/events", clicked("again"))
+    first.send_batch = broken  # type: ignore[method-assign,assignment]
+    answer = patient.ask("/v1/events", clicked("again"))
     assert (answer.status, answer.json["code"]) == (503, "unanswered")
-    until(lambda: server.producers[-1] is not first and not server.parts.sender.trouble)
-    assert server.ask("/v1/events", clicked("again")).status == 202
-    assert server.parts.sender.failed == 1
-    assert [each["event_id"] for each in server.events(CLICKS)] == ["e-again"]
+    until(lambda: is_another(patient, first))
+    assert patient.ask("/v1/events", clicked("again")).status == 202
+    assert patient.parts.sender.failed == 1
+    assert [each["event_id"] for each in patient.events(CLICKS)] == ["e-again"]
+
+
+def test_what_waits_as_a_producer_fails_goes_to_the_next_one(patient: Served) -> None:
+    """What was refused is told alone: others had no part in it."""
+    first, send = patient.producers[-1], patient.producers[-1].send_batch
+
+    async def refusing(batch: Any, topic: str, *, partition: int) -> Any:
+        if b"bad" in batch.contents[0].value:
+            raise OutOfOrderSequenceNumber
+        return await send(batch, topic, partition=partition)
+
+    first.send_batch = refusing  # type: ignore[method-assign]
+    patient.gate.is_shut = True
+    room = patient.parts.room
+    clicks = [clicked(f"{number:02}") for number in range(30)]
+    size = RECORD_BYTES + len(json.dumps(clicks[0]))
+    with concurrent.futures.ThreadPoolExecutor(32) as clients:
+        good = [clients.submit(patient.ask, "/v1/events", click) for click in clicks]
+        until(lambda: room.taken == 30 * size)
+        bad = clients.submit(patient.ask, "/v1/events", listed("bad"))
+        assert bad.result().status == 503
+        until(lambda: patient.producers[-1] is not first)
+        patient.gate.is_shut = False
+        assert [each.result().status for each in good] == [202] * 30
+    assert len(patient.events(CLICKS)) == patient.parts.sender.sent == 30
+    assert patient.parts.sender.failed == 1
 
 
 def test_what_is_wrong_with_kafka_is_for_the_log(
@@ -118,7 +167,7 @@ def test_what_is_wrong_with_kafka_is_for_the_log(
         raise OutOfOrderSequenceNumber("at 10.1.2.3:9092")
 
     with served(settings) as server:
-        server.producers[-1].send = broken  # type: ignore[assignment]
+        server.producers[-1].send_batch = broken  # type: ignore[method-assign,assignment]
         server.parts.sender._n_partitions = N_PARTITIONS + 1
         refused = server.ask("/v1/events", clicked("unheard"))
         until(lambda: "/etc/shop.toml" in caplog.text)
@@ -135,19 +184,19 @@ def test_what_is_wrong_with_kafka_is_for_the_log(
             assert secret not in answer.body
 
 
-def test_a_stop_answers_what_was_begun(server: Served) -> None:
+def test_a_stop_answers_what_was_begun(patient: Served) -> None:
     """And takes no new connection."""
-    port = server.port
-    server.gate.is_shut = True
+    port = patient.port
+    patient.gate.is_shut = True
     with concurrent.futures.ThreadPoolExecutor(4) as clients:
         asking = [
-            clients.submit(server.ask, "/v1/events", clicked(f"last-{n}"))
+            clients.submit(patient.ask, "/v1/events", clicked(f"last-{n}"))
             for n in range(4)
         ]
-        until(lambda: len(server.server.server_state.tasks) == 4)
-        server.server.should_exit = True
-        until(lambda: server.parts.pages.is_draining)
-        server.gate.is_shut = False
+        until(lambda: patient.parts.room.taken >= 4 * RECORD_BYTES)
+        patient.server.should_exit = True
+        until(lambda: patient.parts.pages.is_draining)
+        patient.gate.is_shut = False
         answers: list[Answered] = [each.result() for each in asking]
     assert [answer.status for answer in answers] == [202] * 4
     with pytest.raises(ConnectionError):
@@ -183,6 +232,19 @@ def test_events_share_records_up_to_the_size_of_a_batch() -> None:
     assert found == [json.loads(value) for value in values]
     assert len(records) == 4
     assert list(joined([])) == []
+
+
+@pytest.mark.parametrize(("n_more", "n_records"), [(0, 2), (1, 3)])
+def test_a_record_of_several_events_is_a_batch_at_most(
+    n_more: int, n_records: int
+) -> None:
+    """To the byte, with brackets and commas, also behind a full one."""
+    n_first = BATCH_BYTES // 2
+    n_second = BATCH_BYTES - len(b"[,]") - n_first + n_more
+    values = [b"x" * BATCH_BYTES, b"y" * n_first, b"z" * n_second]
+    records = list(joined(values))
+    assert len(records) == n_records
+    assert max(map(len, records)) == BATCH_BYTES
 
 
 def test_memory_stays_flat_while_kafka_is_away(server: Served) -> None:

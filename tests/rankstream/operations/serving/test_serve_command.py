@@ -22,7 +22,7 @@ from rankstream.operations.serving.server import configuration
 from rankstream.settings import SettingsError
 from tests.listening import beyond_loopback
 from tests.rankstream.operations.serving.test_events import NOW_MS
-from tests.served import settings_of
+from tests.served import PATIENCE_S, settings_of
 
 AWAY = {
     "RANKSTREAM_KAFKA__BOOTSTRAP": "127.0.0.1:9",
@@ -46,7 +46,7 @@ def running(
         yield process, line
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
 
 
 def port_of(line: str) -> int:
@@ -60,7 +60,7 @@ def port_of(line: str) -> int:
 def test_it_serves_without_kafka_and_ends_with_0(number: signal.Signals) -> None:
     """It is not ready then, on loopback only."""
     with running() as (process, line):
-        client = http.client.HTTPConnection("127.0.0.1", port_of(line), timeout=20)
+        client = http.client.HTTPConnection("127.0.0.1", port_of(line), PATIENCE_S)
         client.request("GET", "/readyz")
         answer = client.getresponse()
         assert answer.status == 503
@@ -72,7 +72,7 @@ def test_it_serves_without_kafka_and_ends_with_0(number: signal.Signals) -> None
         client.close()
         assert not beyond_loopback(process.pid)
         process.send_signal(number)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_tls_is_spoken_with_the_certificate_of_the_settings(tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def test_tls_is_spoken_with_the_certificate_of_the_settings(tmp_path: Path) -> N
         context = ssl.create_default_context()
         authority.configure_trust(context)
         client = http.client.HTTPSConnection(
-            "127.0.0.1", port_of(line), timeout=20, context=context
+            "127.0.0.1", port_of(line), timeout=PATIENCE_S, context=context
         )
         client.request("GET", "/healthz")
         assert client.getresponse().status == 200
         client.close()
-        plain = http.client.HTTPConnection("127.0.0.1", port_of(line), timeout=20)
+        plain = http.client.HTTPConnection("127.0.0.1", port_of(line), PATIENCE_S)
         plain.request("GET", "/healthz")
         with pytest.raises((http.client.HTTPException, OSError)):
             plain.getresponse()

@@ -25,7 +25,7 @@ import pytest
 
 from deploy.broker import Broker
 from deploy.process import free_port
-from producers.topic_admin import TopicAdmin
+from producers.brokers.topic_admin import TopicAdmin
 from producers.topic_reader import read_records
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.topics import CLICKS, QUERIES

@@ -3,7 +3,7 @@
 import msgspec
 
 from rankstream.operations.terminal.words import loss_line
-from rankstream.wire.training import LossTried
+from rankstream.wire.models.training import LossTried
 from tests.rankstream.training_topic import RUN
 
 FIRST = LossTried("arp-linear", 2, 1.25, 0.1, 0.0, 0.0)

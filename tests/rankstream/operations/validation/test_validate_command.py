@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,22 @@ def test_counts_are_those_of_a_replay(
     assert counts["in-time"] == outcomes["late"] > 40
     letters = counts["click-in-its-list"] + counts["ordinals-from-1"]
     assert letters == outcomes["dead letter"] > 100
+
+
+@pytest.mark.parametrize(("age_ms", "n_past"), [(0, 0), (WINDOW_MS + 60_000, 2)])
+def test_what_is_too_old_by_now_is_told_apart(
+    age_ms: int, n_past: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It passes, as in a namespace of its own; elsewhere it would be late."""
+    at_ms = int(time.time() * 1_000) - age_ms - 1_000
+    events = [shown(1, at_ms=at_ms), clicked(1, at_ms=at_ms + 5)]
+    refused = clicked(1, at_ms=at_ms + 6, position=0)
+    status, report, bad = judged(tmp_path, capsys, [*events, refused])
+    assert (status, [*bad], report["late_by_now"]) == (1, ["ordinals-from-1"], n_past)
+    assert report["outcomes"]["late"] == 0
+    assert main(["validate", str(tmp_path / "log.jsonl")]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("2 of these are too old by now" in said) == bool(n_past)
 
 
 FOREIGN = {

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
-from streams.kafka.assignment import TopicPartition
-from streams.kafka.membership import Membership
+from streams.kafka.group.membership import Membership
+from streams.kafka.partitions.process import TopicPartition
 
 
 class Revoked(NamedTuple):
@@ -97,6 +97,10 @@ class Group:
         self._assigned[member.name] = self._assigned.pop(former.name)
         self._tell_all()
         member.hear(self._assignment_of(member))
+
+    def knows(self, member: Member, member_id: str) -> bool:
+        """Whether a member is one, by an id that it has not lost."""
+        return member in self.members and self._ids[member.name] == member_id
 
     def leave(self, member: Member) -> None:
         """Be one no longer."""

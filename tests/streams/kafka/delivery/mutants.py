@@ -1,27 +1,34 @@
 """Guards of delivery, each inverted: schedules must notice what each is there for."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, ProducerFenced
 
-from streams.kafka import committer as committer_module
-from streams.kafka.assignment import Assignment
-from streams.kafka.committer import Committer
+from rankstream.wire.topics import full_name
 from streams.kafka.flow import Flow
-from streams.kafka.partition_life import Event
+from streams.kafka.partitions import committer as committer_module
+from streams.kafka.partitions.assignment import Assignment
+from streams.kafka.partitions.backlog import Backlog
+from streams.kafka.partitions.committer import Committer
+from streams.kafka.partitions.partition_life import Event
 from streams.kafka.source_watch import SourceWatch
+from streams.kafka.state import joint_log as joint_log_module
 from streams.kafka.state import resume_position
 from streams.kafka.state import state_log as state_log_module
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.lost_records import LossRule
+from streams.kafka.state.open_records import have_stuck
 from streams.kafka.state.resume_position import start_of
 from streams.kafka.state.state_log import StateLog
+from streams.kafka.state.transactions import Transactions
+from streams.topology import writer_of
 from tests.fakes.clients import FakeClients
 from tests.fakes.producer import FakeProducer
 from tests.streams.kafka.delivery.process import Process
-from tests.streams.kafka.delivery.stage import STATE
+from tests.streams.kafka.delivery.stage import NAMESPACE, SOURCE, STATE
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -201,7 +208,9 @@ def jumps_over_what_is_gone(patch: pytest.MonkeyPatch) -> None:
 def commits_what_the_group_has_apart(patch: pytest.MonkeyPatch) -> None:
     """The group's offset stays where the transaction was aborted."""
 
-    async def at_once(self: Any, offsets: Mapping[Any, int], group: str) -> None:
+    async def at_once(
+        self: Any, offsets: Mapping[Any, int], group: str, _: Any = None
+    ) -> None:
         await self._point("commit offsets")
         self._kafka.groups.setdefault(group, {}).update(offsets)
 
@@ -227,6 +236,99 @@ def commits_along_with_what_hangs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(JointLog, "_clean", look_away)
 
 
+def commits_as_no_member(patch: pytest.MonkeyPatch) -> None:
+    """Who was voted out commits, until somebody takes the id that it writes with."""
+    write = JointLog._write
+
+    async def of_nobody(self: JointLog, parts: Any, _: Any) -> None:
+        await write(self, parts, None)
+
+    patch.setattr(JointLog, "_write", of_nobody)
+
+
+def gives_away_what_it_writes_with(patch: pytest.MonkeyPatch) -> None:
+    """A partition is opened again while others are written with its id."""
+
+    async def at_once(self: JointLog, name: str) -> None:
+        if name == self._writes_as:
+            writer, self._writer, self._writes_as = self._writer, None, ""
+            if writer is not None:
+                await writer.close()
+
+    patch.setattr(JointLog, "_let_go", at_once)
+
+
+def lives_twice(patch: pytest.MonkeyPatch) -> None:
+    """Who opens a partition is shut out by what an earlier start left under way."""
+
+    class Fresh(dict[str, asyncio.Lock]):
+        def __getitem__(self, _: str) -> asyncio.Lock:
+            return asyncio.Lock()
+
+    lives = property(lambda _: Fresh(), lambda *_: None)
+    patch.setattr(JointLog, "_lives", lives, raising=False)
+
+
+def makes_no_room(patch: pytest.MonkeyPatch) -> None:
+    """Who waits for a commit that is due by its bytes waits for ever."""
+    patch.setattr(Backlog, "release", lambda _: None)
+
+
+def commits_again_what_was_not_answered(patch: pytest.MonkeyPatch) -> None:
+    """It may be committed already."""
+    write = JointLog._write
+
+    async def again(self: JointLog, parts: Any, member: Any) -> None:
+        try:
+            await write(self, parts, member)
+        except ProducerFenced:
+            raise
+        except KafkaError:
+            self._failure = self._writer = None
+            self._writes_as = ""
+            await write(self, parts, member)
+
+    patch.setattr(JointLog, "_write", again)
+
+
+def leaves_positions_that_hang(patch: pytest.MonkeyPatch) -> None:
+    """Nobody else ends them."""
+
+    async def look_away(*_: Any) -> None:
+        """End nothing."""
+
+    patch.setattr(JointLog, "_end_positions", look_away)
+
+
+def looks_at_the_states_of_one_stage(patch: pytest.MonkeyPatch) -> None:
+    """What hangs may be of another one of the role."""
+
+    async def of_one(cluster: Any, places: Any) -> bool:
+        topic = full_name(NAMESPACE, STATE)
+        return await have_stuck(cluster, [at for at in places if at.topic == topic])
+
+    patch.setattr(joint_log_module, "have_stuck", of_one)
+
+
+def names_ids_by_partition_alone(patch: pytest.MonkeyPatch) -> None:
+    """Two stages of a role have partitions of the same number."""
+    patch.setattr(
+        state_log_module,
+        "writer_of",
+        lambda name, _, partition: writer_of(name, SOURCE, partition),
+    )
+
+
+def ends_first_where_others_look(patch: pytest.MonkeyPatch) -> None:
+    """Killed in between, it leaves outputs open that nobody finds."""
+    abort = Transactions.abort
+
+    async def states_first(self: Transactions, *parts: Any) -> None:
+        await abort(self, *reversed(parts))
+
+    patch.setattr(Transactions, "abort", states_first)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     commits_along_with_what_hangs, reads_before_it_fences,
     reads_what_may_still_be_committed, writes_state_apart_from_outputs,
@@ -236,5 +338,9 @@ MUTANTS: tuple[Mutant, ...] = (
     hands_over_whatever_comes, opens_for_any_seek, looks_at_no_topic,
     forgets_a_revocation_while_it_looks, goes_on_behind_what_is_gone,
     jumps_over_what_is_gone, commits_what_the_group_has_apart,
-    leaves_the_group_where_it_was,
+    leaves_the_group_where_it_was, commits_as_no_member,
+    gives_away_what_it_writes_with, lives_twice, makes_no_room,
+    commits_again_what_was_not_answered, leaves_positions_that_hang,
+    looks_at_the_states_of_one_stage, names_ids_by_partition_alone,
+    ends_first_where_others_look,
 )  # fmt: skip

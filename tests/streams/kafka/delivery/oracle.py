@@ -19,8 +19,7 @@ from tests.streams.kafka.delivery.stage import (
     NAMESPACE,
     OUT,
     SEQUENCE,
-    SOURCE,
-    STATE,
+    Layout,
     Passed,
     passed_on,
 )
@@ -37,8 +36,9 @@ class Sent(NamedTuple):
 class Oracle:
     """Remembers all that was committed in the source, and judges what became of it."""
 
-    def __init__(self, kafka: FakeKafka) -> None:
+    def __init__(self, kafka: FakeKafka, layout: Layout) -> None:
         self._kafka = kafka
+        self._layout = layout
         self._sent: dict[tuple[str, int], dict[int, Sent]] = {}
         self._moved: dict[int, int] = {}
 
@@ -46,29 +46,38 @@ class Oracle:
         """A partition on the cluster."""
         return TopicPartition(full_name(NAMESPACE, topic), partition)
 
+    def source(self, number: int) -> TopicPartition:
+        """The partition of a source that has a number."""
+        counted = self._layout[number]
+        return self.place(counted.source, counted.partition)
+
+    def state(self, number: int) -> TopicPartition:
+        """The partition of its state."""
+        counted = self._layout[number]
+        return self.place(counted.state, counted.partition)
+
     def look(self) -> None:
         """Remember what can be read; called before records are deleted."""
         for partition in range(N_SOURCES):
-            sent = self._sent.setdefault((self.topic_id, partition), {})
-            log = self._kafka.log(self.place(SOURCE, partition))
+            sent = self._sent.setdefault((self.topic_id(partition), partition), {})
+            log = self._kafka.log(self.source(partition))
             for each in log.fetch(log.first, is_committed=True).records:
                 assert each.content is not None
                 key, value, _, _ = each.content
                 sent[each.offset] = Sent(each.offset, key or b"", int(value or b"0"))
 
-    @property
-    def topic_id(self) -> str:
+    def topic_id(self, partition: int) -> str:
         """Of the source as it is now."""
-        return self._kafka.topics[full_name(NAMESPACE, SOURCE)].topic_id
+        return self._kafka.topics[self.source(partition).topic].topic_id
 
     def is_of_before(self, partition: int) -> bool:
         """Whether a partition was begun when the source was another topic."""
         position = self.position(partition)
-        return position is not None and position.topic_id != self.topic_id
+        return position is not None and position.topic_id != self.topic_id(partition)
 
     def forget(self, partition: int) -> None:
         """Count on nothing that is deleted by now."""
-        self._sent.pop((self.topic_id, partition), None)
+        self._sent.pop((self.topic_id(partition), partition), None)
         self.look()
 
     def sent(self, partition: int) -> list[Sent]:
@@ -78,7 +87,7 @@ class Oracle:
         """
         self.look()
         position = self.position(partition)
-        topic_id = self.topic_id if position is None else position.topic_id
+        topic_id = self.topic_id(partition) if position is None else position.topic_id
         return [each for _, each in sorted(self._sent[topic_id, partition].items())]
 
     def position(self, partition: int) -> ResumePosition | None:
@@ -124,7 +133,7 @@ class Oracle:
 
     def move_group(self, group: str, partition: int, offset: int) -> None:
         """Set what the group has committed; what its next commit covers replaces it."""
-        place = self.place(SOURCE, partition)
+        place = self.source(partition)
         self._kafka.transactions.set_offset(group, place, offset)
         self._moved[partition] = offset
 
@@ -134,7 +143,7 @@ class Oracle:
         A topic that is deleted takes the offsets of groups along.
         """
         offsets: dict[TopicPartition, int] = self._kafka.groups.get(group, {})
-        committed = offsets.get(self.place(SOURCE, partition))
+        committed = offsets.get(self.source(partition))
         position = self.position(partition)
         covered = None if position is None else position.next_offset
         if committed in {covered, self._moved.get(partition, covered)}:
@@ -194,7 +203,7 @@ class Oracle:
             return False
         if self.is_of_before(partition):
             return True
-        log = self._kafka.log(self.place(SOURCE, partition))
+        log = self._kafka.log(self.source(partition))
         needed = position.checkpoint_offset + 1
         if any(needed <= each.offset < log.first for each in self.sent(partition)):
             return True
@@ -202,6 +211,6 @@ class Oracle:
 
     def _state(self, partition: int) -> dict[bytes, bytes]:
         last: dict[bytes, bytes] = {}
-        for content in self._kafka.committed(self.place(STATE, partition)):
+        for content in self._kafka.committed(self.state(partition)):
             last[content.key or b""] = content.value or b""
         return last

@@ -14,14 +14,16 @@ from aiokafka.errors import OffsetOutOfRangeError
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
-from streams.kafka.assignment import Assignment, TopicPartition
 from streams.kafka.clients import Cluster
-from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
+from streams.kafka.partitions.assignment import Assignment
+from streams.kafka.partitions.committer import Committer
+from streams.kafka.partitions.process import TopicPartition
 from streams.kafka.source_watch import Seen, SourceWatch
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.state_log import StateLog
 from streams.kafka.transport import ReadProgress
+from streams.source_records import SourceRecords
 from streams.stage import SourceRecord
 from streams.topology import StageKind
 from tests.fakes.clients import FakeClients
@@ -29,13 +31,9 @@ from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Fetched, PartitionLog, Stored
 from tests.fakes.points import Points, begin
 from tests.fakes.virtual_loop import VirtualLoop
+from tests.streams.kafka.delivery.conditions import Conditions
 from tests.streams.kafka.delivery.group import Assigned, Group, Lost, News
-from tests.streams.kafka.delivery.stage import (
-    GROUP,
-    N_SOURCES,
-    NAMESPACE,
-    SOURCE,
-)
+from tests.streams.kafka.delivery.stage import GROUP, NAMESPACE
 
 FETCHED = 3
 """Records in one fetch, at most."""
@@ -56,12 +54,12 @@ class Surroundings(Protocol):
     """What a process runs in."""
 
     points: Points
-    hears_late: bool
+    conditions: Conditions
     loop: VirtualLoop
     kafka: FakeKafka
     group: Group
     settings: Settings
-    kind: StageKind
+    kinds: tuple[StageKind, ...]
 
     def log_of(self, place: TopicPartition) -> PartitionLog:
         """The log of a partition of the source."""
@@ -112,13 +110,14 @@ class Process:
         self.is_revoked = False
         self._around = around
         self._point = around.points.point
-        topic = full_name(NAMESPACE, SOURCE)
-        topic_id = around.kafka.topics[topic].topic_id
+        self._kinds = {full_name(NAMESPACE, each.source): each for each in around.kinds}
+        topics = _Topics(around.kafka)
+        known = topics(self._kinds)
+        ids = {kind.source: known[name].topic_id for name, kind in self._kinds.items()}
         clients = FakeClients(around.kafka, self._point)
-        self._cluster = Cluster(NAMESPACE, {}, {SOURCE: topic_id}, clients)
-        self._joint = JointLog(self._cluster, (around.kind,))
-        known = {topic: Seen(topic_id, N_SOURCES)}
-        self._watch = SourceWatch(known, _Topics(around.kafka))
+        self._cluster = Cluster(NAMESPACE, {}, ids, clients)
+        self._joint = JointLog(self._cluster, around.kinds)
+        self._watch = SourceWatch(known, topics)
         self._generation = -1
         self._news: asyncio.Queue[News] = asyncio.Queue()
         self._messages: asyncio.Queue[_Message] = asyncio.Queue()
@@ -181,7 +180,7 @@ class Process:
 
     def committer_of(self, place: TopicPartition) -> Committer:
         """What commits a partition."""
-        kind, settings = self._around.kind, self._around.settings
+        kind, settings = self._kinds[place.topic], self._around.settings
         state = StateLog(kind, place.partition, self._cluster, self._joint)
         return Committer(kind, place.partition, state, settings)
 
@@ -214,7 +213,7 @@ class Process:
     async def _assigned(self, news: Assigned) -> None:
         group = self._around.group
         is_over = news.rebalance != group.n_rebalances or self not in group.members
-        if is_over and not self._around.hears_late:
+        if is_over and not self._around.conditions.hears_late:
             return  # another rebalance has begun: the member joins that
         self._generation = news.rebalance
         self.is_revoked = False
@@ -224,7 +223,7 @@ class Process:
             place: committed or self._around.log_of(place).first
             for place, committed in self._committed(news.places).items()
         }
-        if self._around.hears_late:
+        if self._around.conditions.hears_late:
             await self._point("hear as whom")
         if self._seeking is not None:
             self._seeking.cancel()
@@ -289,7 +288,7 @@ class Process:
             if flow != self._flow.current:
                 continue
             if outside:  # and nothing else is heard of that fetch
-                await self._read_outside(outside)
+                await self._read_outside(outside, flow)
                 continue
             for place, fetched in found.items():
                 self._hand_over(place, fetched, self._generation)
@@ -314,10 +313,14 @@ class Process:
         self._positions[place] = fetched.position
         return fetched
 
-    async def _read_outside(self, places: list[TopicPartition]) -> None:
+    async def _read_outside(
+        self, places: list[TopicPartition], flow: int | None
+    ) -> None:
         """Tell what the topic has instead of what was to be read next."""
         for place in places:
             await self._point("ask what there is")
+            if flow != self._flow.current:
+                return
             log = self._around.log_of(place)
             await self.assignment.read_outside(place, log.first, log.end)
 
@@ -326,9 +329,10 @@ class Process:
         while True:
             place, stored, generation = await self._messages.get()
             await self._point("next record")
-            record = _record_of(place, stored)
+            source = self._kinds[place.topic].source
+            records = SourceRecords.of([_record_of(source, place, stored)])
             while not take(
-                place, record, _Event(), is_current=generation == self._generation
+                place, records, _Event(), is_current=generation == self._generation
             ):
                 await self.assignment.turn_of(place)
 
@@ -345,9 +349,9 @@ class Process:
         self.is_alive = False
 
 
-def _record_of(place: TopicPartition, stored: Stored) -> SourceRecord:
+def _record_of(source: str, place: TopicPartition, stored: Stored) -> SourceRecord:
     assert stored.content is not None
     key, value, headers, at_ms = stored.content
     return SourceRecord(
-        SOURCE, place.partition, stored.offset, at_ms, key, value, headers
+        source, place.partition, stored.offset, at_ms, key, value, headers
     )

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,6 +12,7 @@ from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind, group_of
 
 SOURCE, STATE, OUT = "source", "counting-state", "out"
+OTHER_SOURCE, OTHER_STATE = "other-source", "other-state"
 N_SOURCES, N_OUTS = 3, 2
 NAMESPACE = "t"
 SEQUENCE = b"sequence"
@@ -24,6 +26,28 @@ Restored = Callable[[int, int, Counter[bytes]], None]
 """Hears of a state that was taken back: partition, records folded, counts."""
 
 
+class Counted(NamedTuple):
+    """A partition that is counted; its outputs bear its number, that in a layout."""
+
+    source: str
+    state: str
+    partition: int
+
+    @property
+    def transactional_id(self) -> str:
+        """Of whoever has it."""
+        return full_name(
+            NAMESPACE, f"rankstream-counting-{self.source}-{self.partition}"
+        )
+
+
+Layout = tuple[Counted, ...]
+
+ALONE: Layout = tuple(Counted(SOURCE, STATE, each) for each in range(N_SOURCES))
+PAIRED: Layout = (*ALONE[:2], Counted(OTHER_SOURCE, OTHER_STATE, 0))
+"""Two stages of a role, with a source each."""
+
+
 class Passed(msgspec.Struct, frozen=True, array_like=True):
     """A record that was passed on; numbered without a gap for each source."""
 
@@ -35,8 +59,9 @@ class Passed(msgspec.Struct, frozen=True, array_like=True):
 class CountingStage:
     """Counts records by key, and passes each on, to one of two partitions."""
 
-    def __init__(self, partition: int, restored: Restored) -> None:
-        self._partition = partition
+    def __init__(self, number: int, state: str, restored: Restored) -> None:
+        self._number = number
+        self._state = state
         self._restored = restored
         self._counts: Counter[bytes] = Counter()
         self._changed: set[bytes] = set()
@@ -50,7 +75,7 @@ class CountingStage:
         self._changed.add(key)
         self._sequence += 1
         number = int(record.value or b"0")
-        self._passed.append(Passed(self._partition, self._sequence, number))
+        self._passed.append(Passed(self._number, self._sequence, number))
 
     def tick(self, *, at_end_ms: int) -> None:
         """Hear of no end."""
@@ -66,11 +91,11 @@ class CountingStage:
     def changes(self) -> list[Change]:
         """Every count that changed, and the sequence."""
         changed = [
-            Change(STATE, key, _pack(self._counts[key]))
+            Change(self._state, key, _pack(self._counts[key]))
             for key in sorted(self._changed)
         ]
         self._changed.clear()
-        return [*changed, Change(STATE, SEQUENCE, _pack(self._sequence))]
+        return [*changed, Change(self._state, SEQUENCE, _pack(self._sequence))]
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take it back."""
@@ -79,7 +104,7 @@ class CountingStage:
                 self._sequence = _unpack(value or b"")
             else:
                 self._counts[key] = _unpack(value or b"")
-        self._restored(self._partition, self._sequence, self._counts)
+        self._restored(self._number, self._sequence, self._counts)
 
     def fingerprint(self) -> bytes:
         """How much was counted."""
@@ -90,8 +115,10 @@ class CountingStage:
         return {"consumed": self._sequence}
 
 
-def stage_kind(restored: Restored, *, state_always: bool) -> StageKind:
-    """The stage's row.
+def stage_kinds(
+    layout: Layout, restored: Restored, *, state_always: bool
+) -> tuple[StageKind, ...]:
+    """The rows of the stages of a layout.
 
     Parameters
     ----------
@@ -99,23 +126,34 @@ def stage_kind(restored: Restored, *, state_always: bool) -> StageKind:
         Whether each commit writes the state, so that nothing is ever replayed.
     """
 
-    def build(_: Settings, partition: int) -> CountingStage:
-        return CountingStage(partition, restored)
+    def kind(source: str, state: str) -> StageKind:
+        def build(_: Settings, partition: int) -> CountingStage:
+            number = layout.index(Counted(source, state, partition))
+            return CountingStage(number, state, restored)
 
-    return StageKind(
-        "counting",
-        SOURCE,
-        (STATE,),
-        build,
-        (OUT,),
-        state_always=state_always,
-        role=ROLE,
-    )
+        return StageKind(
+            "counting",
+            source,
+            (state,),
+            build,
+            (OUT,),
+            state_always=state_always,
+            role=ROLE,
+        )
+
+    topics = dict.fromkeys((each.source, each.state) for each in layout)
+    return tuple(kind(*each) for each in topics)
+
+
+def stage_kind(restored: Restored, *, state_always: bool) -> StageKind:
+    """The row of the stage where there is one."""
+    (found,) = stage_kinds(ALONE, restored, state_always=state_always)
+    return found
 
 
 def transactional_id(partition: int) -> str:
     """Of whoever has a partition of the source."""
-    return full_name(NAMESPACE, f"rankstream-counting-{SOURCE}-{partition}")
+    return ALONE[partition].transactional_id
 
 
 def passed_on(value: bytes | None) -> Passed:

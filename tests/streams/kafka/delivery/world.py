@@ -11,37 +11,41 @@ judges.
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 from aiokafka import TopicPartition as ClientPartition
-from aiokafka.errors import IllegalOperation, ProducerFenced
+from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
 from rankstream.settings import DeliverySettings, Settings
 from rankstream.wire.topics import full_name
-from streams.kafka import assignment, checkpoint_due, committer
-from streams.kafka.assignment import TopicPartition
+from streams.kafka.group.member_offsets import VotedOut
+from streams.kafka.partitions import assignment, backlog, checkpoint_due, committer
+from streams.kafka.partitions.process import TopicPartition
 from streams.kafka.state.resume_position import StateRefused
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content, PartitionLog
 from tests.fakes.points import Points, Waiting, owner
 from tests.fakes.virtual_loop import VirtualLoop
+from tests.streams.kafka.delivery.conditions import conditions_of
 from tests.streams.kafka.delivery.events import Events
 from tests.streams.kafka.delivery.group import Group
 from tests.streams.kafka.delivery.oracle import Oracle
 from tests.streams.kafka.delivery.process import Process, SourcePlace
 from tests.streams.kafka.delivery.stage import (
+    ALONE,
     GROUP,
     N_OUTS,
     N_SOURCES,
     NAMESPACE,
     OUT,
-    SOURCE,
-    STATE,
-    stage_kind,
+    PAIRED,
+    stage_kinds,
 )
 
 FENCED = ProducerFenced, IllegalOperation
@@ -53,6 +57,12 @@ QUIET_S = 7.0
 """Longer than a process takes to notice that its source is another one."""
 
 MOST_HEALING = 20_000
+
+SPLIT_SHARE = 0.5
+"""Of the fences of who takes a part over, where partitions are split."""
+
+SOON_BYTES, FULL_BYTES, STATE_S = 3 * 512, 5 * 512, 4.0
+"""Where commits are hurried: a record weighs some 520 bytes."""
 
 
 @dataclass
@@ -81,34 +91,36 @@ class World:
         self.loop = VirtualLoop(self.points.point)
         self.loop.set_exception_handler(lambda *_: None)
         self.kafka = FakeKafka(is_eager=False)
-        for topic, n_partitions in (
-            (SOURCE, N_SOURCES), (STATE, N_SOURCES), (OUT, N_OUTS),
-        ):  # fmt: skip
+        self.conditions = conditions_of(seed)
+        self.layout = PAIRED if self.conditions.is_paired else ALONE
+        topics = Counter([each.source for each in self.layout])
+        topics += Counter([each.state for each in self.layout])
+        for topic, n_partitions in (*topics.items(), (OUT, N_OUTS)):
             self.kafka.create(full_name(NAMESPACE, topic), n_partitions)
-        self.oracle = Oracle(self.kafka)
+        self.oracle = Oracle(self.kafka, self.layout)
         self.kafka.written = self._written
         self.places = [
-            SourcePlace(full_name(NAMESPACE, SOURCE), p) for p in range(N_SOURCES)
+            SourcePlace(*self.oracle.source(number)) for number in range(N_SOURCES)
         ]
         self.group = Group(self.places, rng, self._of_generation)
         self.settings = Settings(
             delivery=DeliverySettings(
-                commit_s=1.0, state_s=1e9, state_records=rng.choice((1, 3, 8, 1_000))
+                commit_s=1.0,
+                state_s=STATE_S if self.conditions.is_hurried else 1e9,
+                state_records=rng.choice((1, 3, 8, 1_000)),
             )
         )
-        self.kind = stage_kind(self._restored, state_always=rng.random() < 0.3)
+        self.kinds = stage_kinds(
+            self.layout, self._restored, state_always=rng.random() < 0.3
+        )
         self.processes: list[Process] = []
         self.paused: set[str] = set()
-        # Every other seed, and of other draws: what told something goes on to tell it.
-        more = Random(~seed)  # noqa: S311
-        is_harsh = seed % 2 == 1
-        self.hears_late = is_harsh and more.random() < 0.5
-        self.has_instances = is_harsh and more.random() < 0.5
-        self.kafka.transactions.is_group_first = is_harsh and more.random() < 0.5
+        transactions = self.kafka.transactions
+        transactions.is_group_first = self.conditions.is_group_first
         self._stalled: dict[Waiting, int] = {}
         self._stall_share = rng.choice((0.0, 0.03, 0.1, 0.3))
         self._event_share = rng.choice((0.03, 0.08, 0.2))
-        self._n_steps = rng.randint(100, 500)
+        self._n_steps = rng.randint(100, 500) + 300 * self.conditions.is_split
         self._step = 0
         self._events = Events(self)
         self.must_refuse: bool | None = False
@@ -116,11 +128,18 @@ class World:
     def run(self) -> Outcome:
         """Run it to its end."""
         clock = SimpleNamespace(monotonic=self.loop.time)
-        with (
-            patch.object(assignment, "time", clock),
-            patch.object(committer, "time", clock),
-            patch.object(checkpoint_due, "time", clock),
-        ):
+        replaced: list[tuple[Any, str, object]] = [
+            (module, "time", clock)
+            for module in (assignment, committer, checkpoint_due)
+        ]
+        if self.conditions.is_hurried:
+            replaced += [
+                (module, "SOON_BYTES", SOON_BYTES) for module in (assignment, backlog)
+            ]
+            replaced.append((backlog, "FULL_BYTES", FULL_BYTES))
+        with contextlib.ExitStack() as stack:
+            for each in replaced:
+                stack.enter_context(patch.object(*each))
             return self._run()
 
     def _run(self) -> Outcome:
@@ -150,10 +169,18 @@ class World:
             self.outcome.happened["refused"] += 1
             if self.must_refuse is False:
                 self.outcome.faults.append(f"refused without need: {error}")
-        elif isinstance(error, FENCED):
+        elif type(error) is KafkaError and self.outcome.happened["leave unanswered"]:
+            self.outcome.happened["unanswered"] += 1
+        elif isinstance(error, FENCED) and not self._is_its_own(process, error):
             self.outcome.happened["fenced"] += 1
         else:
             self.outcome.faults.append(f"{process.name} failed: {error!r}")
+
+    def _is_its_own(self, process: Process, error: Exception) -> bool:
+        """Whether nobody else has taken its id, or its place in the group."""
+        (*_, taker) = error.args
+        is_member = self.group.knows(process, taker)
+        return is_member if isinstance(error, VotedOut) else taker == process.name
 
     def hear_of_losses(self, found: list[bool | None]) -> None:
         """Of each partition, whether it must be refused, None where it may."""
@@ -185,11 +212,17 @@ class World:
         waiting = [each for each in self.points.waiting if each.owner in able]
         for each in waiting:
             if each not in self._stalled:
-                is_stalled = self.rng.random() < self._stall_share
-                until = self._step + self.rng.randint(10, 150) if is_stalled else 0
+                is_stalled = self.rng.random() < self._stall_share_at(each.what)
+                longest = 300 if self.conditions.is_split else 150
+                until = self._step + self.rng.randint(10, longest) if is_stalled else 0
                 self._stalled[each] = until
         ready = [each for each in waiting if self._stalled[each] <= self._step]
         return ready or waiting
+
+    def _stall_share_at(self, what: str) -> float:
+        """Where partitions are split, some are long without their next owner."""
+        is_fence = self.conditions.is_split and what == "initialise"
+        return SPLIT_SHARE if is_fence else self._stall_share
 
     def _let_on(self, waiting: Waiting) -> None:
         self._note(f"{waiting.owner}: {waiting.what}")
@@ -216,7 +249,7 @@ class World:
         """Of who is dead or paused, if anybody is: a successor has its name."""
         awake = self.running() - self.paused
         silent = [each for each in self.group.members if each.name not in awake]
-        if not self.has_instances:
+        if not self.conditions.has_instances:
             return ""
         return silent[0].instance if silent else f"of {name}"
 
@@ -234,6 +267,7 @@ class World:
         for process in self.processes:
             if process.instance and instances.get(process.instance) is not process:
                 process.die()  # two of a name replace each other for ever
+        self.kafka.transactions.unanswered.clear()
         self._events.end_open(all_of_them=True)
         self.write_all_markers()
         for _ in range(MOST_STARTS):
@@ -242,10 +276,17 @@ class World:
                 self.start()
             self._quiesce()
             members = self.group.members
-            if members and all(each.is_alive for each in members):
+            if not members or not all(each.is_alive for each in members):
+                continue
+            self._stop_all()
+            if not members:  # none was shut out before, and found that it was
                 break
+
+    def _stop_all(self) -> None:
         for process in [each for each in self.processes if each.is_alive]:
             process.stop()
+            self._quiesce()
+            self._expel_the_dead()  # one that was shut out unawares; others go on
             self._quiesce()
 
     def _expel_the_dead(self) -> None:

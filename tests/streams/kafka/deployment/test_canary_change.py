@@ -3,8 +3,8 @@
 from rankstream.configuration.canary import CanarySettings
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import decode_snapshot
-from rankstream.wire.canaries import decode_canary
-from rankstream.wire.deployments import decode_deployment, is_deployment
+from rankstream.wire.models.canaries import decode_canary
+from rankstream.wire.models.deployments import decode_deployment, is_deployment
 from streams.kafka.deployment.canary_change import Decided, begun
 from streams.training.model_records import ModelRecords
 from tests.snapshot_factory import envelope

@@ -15,7 +15,7 @@ from rankstream.snapshots import (
     encode_snapshot,
     pointer_of,
 )
-from rankstream.wire.changes import (
+from rankstream.wire.models.changes import (
     FOLLOWED,
     LOOKED,
     ROLLED_BACK,
@@ -25,9 +25,9 @@ from rankstream.wire.changes import (
     History,
     change_record,
 )
-from rankstream.wire.deployments import decode_deployment, is_deployment
+from rankstream.wire.models.deployments import decode_deployment, is_deployment
+from rankstream.wire.models.training import Request, encode_record, training_key
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
-from rankstream.wire.training import Request, encode_record, training_key
 from streams.kafka.deployment.fenced_log import WriterFenced
 from streams.kafka.deployment.operator_change import (
     ChangeRefused,

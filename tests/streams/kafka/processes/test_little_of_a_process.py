@@ -1,5 +1,6 @@
 """A worker's processes have little: memory that ends, descriptors that are counted."""
 
+import contextlib
 import re
 import resource
 import time
@@ -27,8 +28,11 @@ pytestmark = pytest.mark.broker
 ROLES = ("ingest", "fold", "publish")
 WORDS = tuple(word for role in ROLES for word in ("--role", role))
 
-N_CUTS = 15
+N_CUT = 200
+"""Connections that are cut at least, however long clients take to connect again."""
+
 CUT_EVERY_S = 0.5
+STEADY_S = 2.0
 MOST_DESCRIPTORS = 256
 SLACK = 5
 
@@ -64,11 +68,11 @@ def test_a_process_that_runs_out_of_memory_is_started_again(
         running(config, log, *WORDS[:4]) as worker,
         LiveLists(settings, padding=4_000) as lists,
     ):
-        for n_ended in (1, 2):
-            before = joined(settings)
+        for _ in range(2):
+            before, n_ended = joined(settings), worker.said().count(ended)
             waited_until(lambda: joined(settings) > before + 200, log)  # noqa: B023
             leave_no_more_memory(awaited(worker, "fold"))
-            waited_until(lambda: worker.said().count(ended) == n_ended, log)  # noqa: B023
+            waited_until(lambda: worker.said().count(ended) > n_ended, log)  # noqa: B023
         lists.finish()
         everything = 2 * lists.n_lists
         waited_until(lambda: applied(settings) >= everything, log)
@@ -85,7 +89,24 @@ def gates() -> Iterator[tuple[Gate, Gate]]:
 
 def descriptors(worker: WorkerProcess) -> dict[str, int]:
     """How many files and sockets each process has open."""
-    return {role: awaited(worker, role).num_fds() for role in ROLES}
+    while True:
+        with contextlib.suppress(psutil.NoSuchProcess):  # one was just started again
+            return {role: awaited(worker, role).num_fds() for role in ROLES}
+
+
+def steady_descriptors(worker: WorkerProcess) -> dict[str, int]:
+    """The same, once all have connected to whatever they connect to."""
+    now = descriptors(worker)
+
+    def are_steady() -> bool:
+        nonlocal now
+        before = now
+        time.sleep(STEADY_S)
+        now = descriptors(worker)
+        return all(abs(now[role] - before[role]) <= 1 for role in ROLES)
+
+    waited_until(are_steady, worker.log)
+    return now
 
 
 def ended(worker: WorkerProcess) -> set[str]:
@@ -122,11 +143,15 @@ def test_descriptors_return_after_many_lost_connections(
                 limits = (MOST_DESCRIPTORS, MOST_DESCRIPTORS)
                 awaited(worker, role).rlimit(resource.RLIMIT_NOFILE, limits)
             waited_until(lambda: joined(settings) > 200, log)
-            time.sleep(2.0)
-            before, n_cut = descriptors(worker), 0
-            for _ in range(N_CUTS):
+            before, n_cut = steady_descriptors(worker), 0
+
+            def are_cut() -> bool:
+                nonlocal n_cut
                 n_cut += to_kafka.cut() + to_redis.cut()
                 time.sleep(CUT_EVERY_S)
+                return n_cut > N_CUT
+
+            waited_until(are_cut, log)
             known = joined(settings)
             waited_until(lambda: joined(settings) > known + 200, log)
 
@@ -140,8 +165,7 @@ def test_descriptors_return_after_many_lost_connections(
             everything = 2 * lists.n_lists
             waited_until(lambda: applied(settings) >= everything, log)
             assert worker.stop()[0] == 0
-        assert n_cut > 200
-        assert len(ended(worker)) <= 1, worker.said()
+        assert len(ended(worker)) < len(ROLES), worker.said()
         assert_all_applied(settings, lists)
     finally:
         redis.kill()

@@ -6,9 +6,10 @@ import sys
 import pytest
 
 from streams.kafka.processes.child_end import FAILURE_EXIT, REASON
+from tests.worker_process import PATIENCE_S
 
 BEGIN = """
-import asyncio, sys, threading, time
+import asyncio, sys, threading
 from streams.kafka.processes.child_end import end_without_memory
 end_without_memory()
 def fails():
@@ -26,7 +27,12 @@ async def main():
     asyncio.get_running_loop().call_soon(fails)
     await asyncio.sleep(0.5)
 """
-LIVED = "time.sleep(0.5); sys.stdout.write('lived on')"
+LIVED = """
+for each in threading.enumerate():
+    if each is not threading.current_thread():
+        each.join()
+sys.stdout.write('lived on')
+"""
 
 
 def run(place: str, error: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +40,7 @@ def run(place: str, error: str) -> subprocess.CompletedProcess[str]:
     script = BEGIN.format(error=error) + MAIN + PLACES[place]
     return subprocess.run(
         [sys.executable, "-c", f"{script}\n{LIVED}"],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
 
 

@@ -206,5 +206,5 @@ def test_a_stop_does_not_wait_for_what_is_being_loaded(tmp_path: Path) -> None:
     left = family(parent)
     parent.terminate()
     assert parent.wait(PATIENCE_S) == 0
-    assert are_gone(left)
+    wait_until(lambda: are_gone(left))
     assert not log.exists()

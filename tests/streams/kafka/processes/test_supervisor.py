@@ -207,8 +207,9 @@ def test_the_log_says_why_each_child_ended(parent_script: str, tmp_path: Path) -
     """By its own words, else by its status; the last line says why all end."""
     command = [sys.executable, "-c", parent_script, TELLS, str(tmp_path / "log")]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
+        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S,
+        check=False,
+    )  # fmt: skip
     assert done.returncode == 78
     said = done.stdout.splitlines()
     reasons = [line.partition(" reason=")[2] for line in said]

@@ -9,8 +9,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.kafka.clients import Cluster
-from streams.kafka.member_offsets import VotedOut
-from streams.kafka.membership import Membership
+from streams.kafka.group.member_offsets import VotedOut
+from streams.kafka.group.membership import Membership
 from streams.kafka.state.joint_log import JointLog
 from streams.kafka.state.resume_position import StateRefused
 from streams.kafka.state.state_log import StateLog

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rankstream.settings import DeliverySettings, Settings
-from streams.kafka.committer import Committer
-from streams.kafka.partition_life import Event
+from streams.kafka.partitions.committer import Committer
+from streams.kafka.partitions.partition_life import Event
 from streams.kafka.state.lost_records import AcceptedLoss, LossRule, loss_of
 from streams.kafka.state.resume_position import (
     SCHEMA,
@@ -18,6 +18,7 @@ from streams.kafka.state.resume_position import (
     SourcePartition,
     StateRefused,
 )
+from streams.source_records import SourceRecords
 from streams.topology import STAGES
 from tests.streams.kafka.memory_log import (
     KIND,
@@ -64,7 +65,7 @@ async def overtaken(settings: Settings = EVERY_RECORD) -> Topics:
     committer = committer_on(topics, settings=settings)
     await opened(committer)
     for offset in (10, 11):
-        committer.fold(numbered(offset), Acknowledged())
+        committer.fold(SourceRecords.of([numbered(offset)]), Acknowledged())
         await committed(committer)
     topics.source = topics.source._replace(first=21)
     return topics
@@ -134,7 +135,7 @@ def test_an_accepted_loss_is_recorded_before_anything_is_read(
         position = topics.position
         assert position.losses == (GONE,)
         assert (position.offset, position.next_offset) == (11, 21)
-        committer.fold(numbered(21), Acknowledged())
+        committer.fold(SourceRecords.of([numbered(21)]), Acknowledged())
         await committed(committer)
         assert topics.passed_on == [10, 11, 21]
 

@@ -14,13 +14,14 @@ from rankstream.settings import (
     Settings,
     TimeSettings,
 )
-from streams.kafka.committer import Committer
+from streams.kafka.partitions.committer import Committer
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     StateRefused,
     decode_position,
     encode_position,
 )
+from streams.source_records import SourceRecords
 from streams.topology import STAGES, StageKind, pinned_settings
 from tests.streams.kafka.memory_log import (
     KIND,
@@ -87,7 +88,7 @@ async def opened(topics: Topics, settings: Settings) -> Committer:
 
 async def committed(committer: Committer, offset: int) -> None:
     """Fold a record and write what came of it."""
-    committer.fold(numbered(offset), Acknowledged())
+    committer.fold(SourceRecords.of([numbered(offset)]), Acknowledged())
     assert await committer.commit(at_end_ms=0)
 
 

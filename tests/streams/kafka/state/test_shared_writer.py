@@ -1,14 +1,14 @@
 """Who shares a writer waits for the others, and is not left alone with their ends."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
 
 from streams.kafka.broker_away import BrokerAway
-from streams.kafka.member_offsets import VotedOut
+from streams.kafka.group.member_offsets import VotedOut
 from streams.kafka.state import joint_log
 from tests.fakes.clients import FakeClients
 from tests.fakes.partition_log import Content
@@ -30,7 +30,7 @@ from tests.streams.kafka.state.test_joint_log import (
     source,
 )
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -76,6 +76,22 @@ async def taken(bench: Bench, *partitions: int) -> Process:
     process = bench.process()
     await process.take(bench.next_generation(p=partitions)["p"], *partitions)
     return process
+
+
+def run_without_a_clock(body: Coroutine[Any, Any, None]) -> None:
+    """Run a test's body where time passes only while all wait."""
+    loop = VirtualLoop()
+    work = loop.create_task(body)
+    loop.run_ready()
+    while not work.done() and loop.time() < 1_000 and loop.pass_time():
+        pass
+    work.result()
+    loop.close()
+
+
+async def never() -> bool:
+    """Whether what hangs has been ended."""
+    return False
 
 
 def place(partition: int) -> TopicPartition:
@@ -137,6 +153,81 @@ def test_an_id_that_is_taken_again_while_it_is_given_away_is_kept(
         before = set(connected)
         await asyncio.gather(writing, giving)
         assert connected == before
+
+    run(body())
+
+
+def test_what_is_written_with_an_id_that_is_taken_again_is_written() -> None:
+    """Another partition's, whoever opens that of the id once more."""
+
+    async def body() -> None:
+        bench = Bench()
+        process = await taken(bench, 0, 1)
+        member = process.logs[1]._member
+        assert member is not None
+        writing = asyncio.create_task(process.write(1, b"first"))
+        while not bench.kafka.transactions.ongoing:
+            await asyncio.sleep(0)
+        await process.take(member, 0)
+        await writing
+        await process.write(0, b"second")
+        assert bench.values(OUT, 0) == [b"first", b"second"]
+
+    run(body())
+
+
+def test_an_id_with_which_something_is_ended_is_taken_behind_that() -> None:
+    """A start that was cancelled may have left it under way."""
+
+    async def body() -> None:
+        bench = Bench()
+        process = await taken(bench, 0, 1)
+        member = process.logs[1]._member
+        assert member is not None
+        ending = asyncio.create_task(
+            process.joint.end_what_hangs(never, TIMEOUT_MS, of_all=False)
+        )
+        while bench.kafka.transactions.ongoing != [transactional_id(1)]:
+            await asyncio.sleep(0)
+        await process.take(member, 1)
+        await ending
+        await process.logs[0].close()
+        await process.write(1, b"goes on")
+        assert bench.values(OUT, 0) == [b"goes on"]
+
+    run(body())
+
+
+def test_the_next_id_is_cleaned_before_anything_is_committed_with_it() -> None:
+    """What hangs of it would be committed as well, here in another's partition."""
+
+    async def body() -> None:
+        bench = Bench()
+        process = await taken(bench, 0, 1)
+        await process.write(0, b"by the first")
+        wrong = [Content(b"key", b"wrong", (), 0)]
+        for topic, partition in ((OUT, 0), (STATE, 2)):
+            at = TopicPartition(f"{NAMESPACE}.{topic}", partition)
+            bench.kafka.hang(at, wrong, transactional_id(1))
+        await process.logs[0].close()
+        await process.write(1, b"by the next")
+        assert bench.values(OUT, 0) == [b"by the first", b"by the next"]
+
+    run_without_a_clock(body())
+
+
+def test_who_has_no_id_left_spoils_nothing_for_who_comes_next() -> None:
+    """What a start that was given up left under way finds nothing to write with."""
+
+    async def body() -> None:
+        bench = Bench()
+        process = await taken(bench, 0)
+        await process.logs[0].close()
+        with pytest.raises(ValueError, match="an id must be taken"):
+            await process.joint.end_what_hangs(never, TIMEOUT_MS, of_all=True)
+        await process.take(bench.next_generation(p=(0,))["p"], 0)
+        await process.write(0, b"goes on")
+        assert bench.values(OUT, 0) == [b"goes on"]
 
     run(body())
 
@@ -280,20 +371,14 @@ def test_who_comes_while_positions_are_asked_for_is_asked_for(
         first = asyncio.create_task(process.joint.decided(place(0)))
         await asyncio.sleep(joint_log.TOGETHER_S / 4)
         second = asyncio.create_task(process.joint.decided(place(1)))
-        while not asked:
-            await asyncio.sleep(0)
+        await asyncio.sleep(joint_log.TOGETHER_S)
         third = asyncio.create_task(process.joint.decided(place(2)))
-        while len(asked) < 2:
-            await asyncio.sleep(0)
+        await asyncio.sleep(2 * joint_log.TOGETHER_S)
         may_answer.set()
         await asyncio.gather(first, second, third)
         assert asked == [[0, 1], [2]]
 
-    async def patiently() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await body()
-
-    run(patiently())
+    run_without_a_clock(body())
 
 
 def test_who_stops_waiting_for_positions_leaves_the_others_waiting() -> None:
@@ -355,13 +440,7 @@ def test_a_position_that_hangs_is_ended_whichever_id_it_is_of(hung: int) -> None
         await process.write(1, b"goes on")
         assert bench.values(OUT, 0) == [b"goes on"]
 
-    loop = VirtualLoop()
-    work = loop.create_task(body())
-    loop.run_ready()
-    while not work.done() and loop.time() < 1_000 and loop.pass_time():
-        pass
-    work.result()
-    loop.close()
+    run_without_a_clock(body())
 
 
 def test_what_hangs_is_ended_and_nothing_else(connected: set[FakeProducer]) -> None:
@@ -412,8 +491,5 @@ def test_an_end_that_nobody_waits_for_is_made_all_the_same(
                 await asyncio.sleep(0)
             await process.write(1, b"goes on")
         assert bench.values(OUT, 0) == [b"goes on"]
-
-    async def never() -> bool:
-        return False
 
     run(body())

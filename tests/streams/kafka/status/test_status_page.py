@@ -21,6 +21,7 @@ from streams.kafka.status import role_status, status_page
 from streams.kafka.status.role_status import RoleStatus
 from streams.kafka.status.status_page import Status, offer_page
 from streams.worker_roles import ROLES
+from tests.worker_process import PATIENCE_S
 
 SOURCES = [("snapshots", 0), ("experiments", 0)]
 
@@ -45,7 +46,7 @@ class Page:
 
 def asked(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     """Status and body of a page's answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -164,7 +165,7 @@ def test_a_silent_broker_and_what_is_away_are_troubles(
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_has_a_page_before_kafka_is_there(role: str, tmp_path: Path) -> None:
     """At its own port, and it lives."""
-    port, nowhere = free_port(), "127.0.0.1:1"
+    port, nowhere = free_port(len(ROLES)), "127.0.0.1:1"
     config = tmp_path / "rankstream.toml"
     config.write_text(
         f'[kafka]\nbootstrap = "{nowhere}"\n[metrics]\nport = {port}\n'
@@ -177,7 +178,7 @@ def test_every_role_has_a_page_before_kafka_is_there(role: str, tmp_path: Path) 
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     assert process.stdout is not None
-    guard = threading.Timer(100, process.kill)
+    guard = threading.Timer(PATIENCE_S, process.kill)
     guard.start()
     try:
         next(line for line in process.stdout if "event=waiting" in line)
@@ -190,7 +191,9 @@ def test_every_role_has_a_page_before_kafka_is_there(role: str, tmp_path: Path) 
             "ready": False,
             "reasons": [f"Kafka at {nowhere} has not answered yet"],
         }
-        assert asked(own, "/metrics")[0] == 200
+        code, body = asked(own, "/metrics")
+        assert code == 200
+        assert f'rankstream_ready{{role="{role}"}} 0.0' in body
     finally:
         guard.cancel()
         process.kill()

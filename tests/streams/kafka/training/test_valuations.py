@@ -14,7 +14,6 @@ import pytest
 from models.estimators.bias_curve import position_curve
 from models.estimators.choice import asked_for
 from models.estimators.policy_reward import click_weights_of
-from models.plackett_luce.placement import placement_probabilities
 from rankstream.configuration.curves import PositionCurve
 from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.snapshots import (
@@ -23,8 +22,8 @@ from rankstream.snapshots import (
     StoreUnavailable,
     decode_snapshot,
 )
-from rankstream.wire.curves import curve_weights
-from rankstream.wire.model_evaluations import UNKNOWN, ModelValues, decode_values
+from rankstream.wire.models.curves import curve_weights
+from rankstream.wire.models.model_evaluations import UNKNOWN, ModelValues, decode_values
 from rankstream.wire.topics import CANDIDATES, EVALUATIONS, SNAPSHOTS, STATISTICS
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import evaluated
@@ -47,6 +46,7 @@ from tests.clicked_lists import (
     relevance_of,
 )
 from tests.fakes.clients import FakeClients
+from tests.placed_list import placement_probabilities
 from tests.snapshot_factory import snapshot
 from tests.streams.roles.trainer_world import (
     MODEL,

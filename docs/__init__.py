@@ -1,0 +1,1 @@
+"""Pages, and what makes a site of them: `python -m docs`."""

@@ -1,0 +1,1 @@
+"""What a dashboard shows and what is alerted on: one table, and files made of it."""

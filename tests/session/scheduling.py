@@ -76,7 +76,14 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyp
         self.workqueue.move_to_end(
             next_unit(self.workqueue, self._kept, waits=begins_with_waits), last=False
         )
-        super()._assign_work_unit(node)
+        name, unit = next(iter(self.workqueue.items()))
+        try:
+            super()._assign_work_unit(node)
+        except OSError:
+            # It died, which is told later: what it was never sent did not kill it.
+            del self.assigned_work[node][name]
+            self.workqueue[name] = unit
+            self.workqueue.move_to_end(name, last=False)
 
 
 def next_unit(

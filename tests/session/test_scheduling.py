@@ -19,23 +19,33 @@ COLLECTS_S = {"gw2": 0.4, "gw3": 0.8}
 def pytest_xdist_make_scheduler(config, log):
     return LongestFirst(config, log, {})
 
+def pytest_runtest_logreport(report):
+    # Of a process that dies the pipe may be broken before its end is known.
+    if report.nodeid.endswith("before") and hasattr(report, "node"):
+        if os.environ["PIPE"] == "broken":
+            report.node.gateway._io.close_write()
+
 def pytest_collection():
     time.sleep(COLLECTS_S.get(os.environ.get("PYTEST_XDIST_WORKER"), 0.0))
 """
 
 KILLED = """
-import os, signal
+import os, signal, time
 
 def test_before(): pass
-def test_it_kills(): os.kill(os.getpid(), signal.SIGSEGV)
+def test_it_kills():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
 def test_after(): pass
 """
 
 
 @pytest.mark.parametrize("n_processes", [1, 2])
 @pytest.mark.parametrize("n_killed", [1, 2])
+@pytest.mark.parametrize("pipe", ["whole", "broken"])
 def test_who_dies_is_replaced_and_all_else_is_done(
-    n_killed: int, n_processes: int, tmp_path: Path
+    pipe: str, n_killed: int, n_processes: int, tmp_path: Path
 ) -> None:
     """Also what it had not begun; a test that kills always does so once."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
@@ -48,7 +58,7 @@ def test_who_dies_is_replaced_and_all_else_is_done(
             "-n", str(n_processes), "--dist", "loadfile", str(tmp_path),
         ],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PIPE": pipe},
     )  # fmt: skip
     assert f"{n_killed} failed, {8 + n_killed} passed" in done.stdout, done.stdout
     for number in range(n_killed):

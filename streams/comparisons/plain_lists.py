@@ -23,7 +23,7 @@ from streams.comparisons.comparison import Comparison
 from streams.native.closed_impressions import Closed
 from streams.native.comparing import credit_plain
 
-MOST_RANKERS, MOST_PLACES, MOST_SEEDED = 64, 32, 127
+MOST_RANKERS, MOST_PLACES = 64, 32
 """What the core has room for."""
 
 BY_PAIRS, BY_TEAMS = range(2)
@@ -111,12 +111,10 @@ class PlainLists:
 def _method_of(comparison: Comparison) -> tuple[int, float] | None:
     """How the core credits its lists, and the largest weight; None where it cannot."""
     settings, n_rankers = comparison.settings, len(comparison.rankers)
-    named = seeded_name(comparison.name, settings.epoch, "").encode()
     if (
         len(comparison.methods) > 1
         or n_rankers > MOST_RANKERS
         or settings.length > MOST_PLACES
-        or len(named) > MOST_SEEDED
     ):
         return None
     return _credit_of(comparison.methods[settings.method], n_rankers)

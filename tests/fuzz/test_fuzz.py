@@ -144,7 +144,7 @@ def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> 
     [
         ("queue.h", "queue->n * queue->width);", "(queue->n - 1) * queue->width);"),
         ("closing.c", "MOST_HEAD_BYTES = 8", "MOST_HEAD_BYTES = 1"),
-        ("comparing.c", "row >= list->n_items || ", ""),
+        ("compared_list.c", "row >= list->n_items || ", ""),
         ("scope_tables.c", "next_below(&pass->from, n_pairs)", "positive(pass)"),
         ("input_vectors.c", "text.n / 4 * 3 / 4 + 1", "text.n / 8 + 1"),
         ("input_events.c", "raw_end > n_raw_bytes", "n_raw_bytes < 0"),

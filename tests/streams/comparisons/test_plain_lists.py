@@ -182,6 +182,24 @@ def test_lists_as_they_are_drawn_are_plain(name: str) -> None:
     assert fold.comparisons()[0].totals[0] == len(log)
 
 
+@pytest.mark.parametrize("n_bytes", [1, 100, 127, 128, 129, 300])
+def test_seeds_are_told_from_foreign_ones_however_long_ids_are(n_bytes: int) -> None:
+    """Half of the lists have a seed of their id."""
+    settings, rng = EXPERIMENTS["teams"], np.random.default_rng(6)
+    log, name = [], "n" * n_bytes
+    for i in range(4):
+        one = drawn(i, settings, rng, unchanged)
+        seed = draw_seed("boost", 3, name) ^ (i % 2)
+        named = msgspec.structs.replace(one.impression, impression_id=name, seed=seed)
+        log.append(msgspec.structs.replace(one, impression=named))
+    fold = PreferencesFold({"boost": settings}, 0)
+    plain = PlainLists(fold.comparisons())
+
+    assert plain.take(closed_of(log), 0) == len(log)
+    plain.pass_on()
+    assert fold.comparisons()[0].n_foreign_seeds == len(log) // 2
+
+
 @pytest.mark.parametrize("field", ["experiment", "assignments", "user"])
 @pytest.mark.parametrize("name", ["ten rankers", "teams"])
 def test_of_a_field_that_comes_twice_the_last_holds(

@@ -99,6 +99,10 @@ DUMP: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+LEAST = -(2**63)
+"""Of 64 bits: its opposite has none."""
+
+
 def document(kind: str, definition: object, **more: object) -> bytes:
     """A model document, as the plug-in is given it."""
     model = {"type": kind, "definition": definition, **more}
@@ -249,6 +253,10 @@ def test_every_cut_is_refused(
         (r"threshold=(\S+)", "threshold=nan", "thresholds must be numbers"),
         (r"decision_type=(\d+)", "decision_type=3", "a categorical split in tree 0"),
         (r"decision_type=(\d+)", "decision_type=14", "missing must be 5"),
+        (r"decision_type=(\d+)", "decision_type=16", "decision_type of tree 0 has 16"),
+        (r"decision_type=(\d+)", "decision_type=-16", "tree 0 has -16"),
+        (r"split_feature=(\d+)", f"split_feature={LEAST}", "numbers of its own"),
+        (r"left_child=(-?\d+)", f"left_child={LEAST}", "numbers of its own"),
         (r"num_leaves=(\d+)", "num_leaves=2000000000", "has"),
         ("feature_names=bm25 ", "feature_names=", "got 5 names"),
         ("max_feature_idx=5", "max_feature_idx=1e3", "read as LightGBM's text"),

@@ -7,6 +7,7 @@ import pytest
 
 from rankstream.operations.cli import parser_for
 from rankstream.settings import load_settings
+from rankstream.wire.envelope import KINDS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [
@@ -39,3 +40,14 @@ def test_commands_are_understood(command: str) -> None:
     """With their options, as they stand there."""
     words = command.partition("#")[0].split()
     assert parser_for(words).parse_args(words).command == words[0]
+
+
+def test_the_comparison_names_every_kind_of_ranker() -> None:
+    """Neither page nor reader is left with those that there were before."""
+    text = (DOCS / "explanation/comparison.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^\* Its own rankers are (.*?)(?=^\*)", text, re.M | re.S)
+    (ours,) = re.findall(r"\bours are ([^.]*)\.", " ".join(text.split()))
+    for kind in KINDS:
+        word = "network" if kind.startswith("neural") else kind
+        assert word in told
+        assert word in ours

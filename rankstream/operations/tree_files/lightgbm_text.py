@@ -51,6 +51,9 @@ OF_TREE = frozenset(
 CATEGORICAL = 1
 """The bit of `decision_type`; above it the side of what is missing, and its kind."""
 
+MOST_DECISION = 15
+"""Nothing is known of further bits."""
+
 OWN_NAME = "Column_"
 """Begins the names that LightGBM gives to features without any."""
 
@@ -163,6 +166,8 @@ def _tree(number: int, text: str) -> Tree:
             FORM, f"a categorical split in tree {number}",
             "train it without such features",
         )  # fmt: skip
+    if len(unknown := decisions[decisions & ~MOST_DECISION != 0]):
+        raise damaged(FORM, f"decision_type of tree {number} has {unknown[0]}")
     return Tree(
         0 if n else -1,
         numbers("split_feature", np.int64, n),

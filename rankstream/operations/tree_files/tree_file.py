@@ -180,10 +180,12 @@ def in_single(forest: Forest, system: str, *, goes_below: bool) -> Forest:
 
 def _moved(places: npt.NDArray[np.int64], n_nodes: int, n_leaves: int) -> Int32:
     """Places in the arrays of one tree, in those of all."""
-    if len(places) and max(-places.min(), places.max()) >= 1 << 30:
+    # No absolute values: the least number of 64 bits has none.
+    is_beyond = (places <= -(1 << 30)) | (places >= 1 << 30)
+    if is_beyond.any():
         raise ModelFileRefused(
             "children and features in a model file must be numbers of its own; got "
-            f"{places.flat[np.abs(places).argmax()]}: write the file again"
+            f"{places[is_beyond][0]}: write the file again"
         )
     return np.where(places >= 0, places + n_nodes, places - n_leaves).astype(np.int32)
 

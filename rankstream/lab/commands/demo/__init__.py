@@ -8,6 +8,8 @@ what is learned can be compared with the truth.
 import argparse
 from pathlib import Path
 
+from rankstream.operations.commands.options.ports import port
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "learned with the ranker before it",
     )
     parser.add_argument(
-        "--port", type=int, default=8087, help="of the page; 0 takes any free one"
+        "--port", type=port, default=8087, help="of the page; 0 takes any free one"
     )
     parser.add_argument(
         "--no-browser",

@@ -19,6 +19,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.exposures import CELL_BYTES
 from rankstream.wire.routing import route_of_query, routed_impression_id
+from rankstream.wire.topics import MAX_EVENT_BYTES
 
 PLANNED = tuple(POLICIES[each] for each in (DETERMINISTIC, LOGGED, PLACKETT_LUCE))
 """Policies whose lists were measured."""
@@ -27,6 +28,9 @@ BASE64 = 4.0 / 3.0
 FLOAT_BYTES = 4
 AT_MS = 1_700_000_000_000
 NUMBER_KEYS = len('"features":"",')
+
+MOST_PER_S, MOST_QUERIES = 1e12, 1e15
+"""Beyond that nothing is planned: whole numbers would end."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Load:
     per_second
         Events of both kinds, lists and clicks, 0 or more.
     items
-        Shown items of a list, 1 or more.
+        Shown items of a list, 1 or more; at most `limits.documents`, like candidates.
     queries
         Distinct queries within an era. The q-th most frequent comes in proportion to
         1 / q.
@@ -79,10 +83,15 @@ class Load:
         told = {"events": self.per_second, "lists": self.items} | {
             name: getattr(self, name) for name in ("queries", "clicks", "features")
         }
+        largest = {"events": MOST_PER_S, "queries": MOST_QUERIES}
         for name, bound in least.items():
             if not bound <= told[name] < np.inf:
                 raise ValueError(
                     f"--{name} must be {bound} or more; got {told[name]:g}"
+                )
+            if told[name] > largest.get(name, np.inf):
+                raise ValueError(
+                    f"--{name} must be {largest[name]:g} at most; got {told[name]:g}"
                 )
         if self.policy not in PLANNED:
             raise ValueError(
@@ -93,6 +102,27 @@ class Load:
             raise ValueError(
                 f"--candidates must be as many as --lists, {self.items}, or more; got "
                 f"{self.candidates}"
+            )
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        """Check that ingestion takes such lists.
+
+        Raises
+        ------
+        ValueError
+        """
+        most = self.settings.limits.documents
+        for name, n in (("lists", self.items), ("candidates", self.candidates)):
+            if n > most:
+                raise ValueError(
+                    f"--{name} must be at most limits.documents, {most:,}, as larger "
+                    f"lists are dead letters; got {n:,}"
+                )
+        if self.list_bytes > MAX_EVENT_BYTES:
+            raise ValueError(
+                f"a list must take at most {MAX_EVENT_BYTES:,} bytes, as larger ones "
+                f"are dead letters; these take {self.list_bytes:,.0f}: fewer --features"
             )
 
     @property

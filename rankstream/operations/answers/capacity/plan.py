@@ -1,5 +1,6 @@
 """What a load needs: drivers times constants, and how far each bound reaches."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -165,10 +166,12 @@ def plan_of(
     Raises
     ------
     ValueError
-        Where the share is none.
+        Where the share, or the days, are none.
     """
     if not 0.0 < utilisation <= 1.0:
         raise ValueError(f"--utilisation must be over 0, at most 1; got {utilisation}")
+    if not 0.0 < input_days < math.inf:
+        raise ValueError(f"--input-days must be over 0; got {input_days}")
     costs = Costs(constants)
     n_fold = n_processes(load, "fold", costs, utilisation)
     load = with_partitions(load, max(load.settings.kafka.partitions, n_fold))

@@ -2,6 +2,8 @@
 
 import argparse
 
+from rankstream.operations.commands.options.ports import port
+
 EPILOG = """examples:
   rankstream monitor                  in the terminal, until Ctrl-C
   rankstream monitor --web            a page at http://127.0.0.1:8087/
@@ -24,4 +26,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     face.add_argument("--once", action="store_true", help="print one look, and end")
     face.add_argument("--json", action="store_true", help="print one look as JSON")
     parser.add_argument("--host", default="127.0.0.1", help="where the page listens")
-    parser.add_argument("--port", type=int, default=8087, help="0 takes any free one")
+    parser.add_argument("--port", type=port, default=8087, help="0 takes any free one")

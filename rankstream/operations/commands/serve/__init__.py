@@ -2,6 +2,8 @@
 
 import argparse
 
+from rankstream.operations.commands.options.ports import port
+
 EPILOG = """examples:
   rankstream serve --config shop.toml
   rankstream serve --port 8080
@@ -20,5 +22,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--host", help="where to listen (default: serve.host)")
     parser.add_argument(
-        "--port", type=int, help="0 takes any free one (default: serve.port)"
+        "--port", type=port, help="0 takes any free one (default: serve.port)"
     )

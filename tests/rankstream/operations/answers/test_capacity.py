@@ -185,6 +185,25 @@ def test_processes_have_their_share_of_a_core_and_folds_a_partition_each() -> No
     assert plan.bounds[0].what.startswith("4 processes of ingest")
 
 
+def test_of_many_processes_each_reads_and_folds_its_part_again() -> None:
+    """A restart is of one of the 14, and after 5 s of events at 8 cores of folding."""
+    load = LOAD.at(800_000.0)
+    n_read = 2 * distinct(load.n_counted, load.queries) + load.lists_per_s * 330.0
+    assert plan_of(load, plain()).restart_s == pytest.approx(
+        1.0 + 1e-5 * n_read / 14 + 8.0 * 5.0 / 14
+    )
+
+
+def test_what_a_process_takes_idle_is_no_room_for_work() -> None:
+    """8 cores of folding at 6 tenths, of which a tenth is idle, are 16 processes."""
+    constants = plain()
+    constants.cpu["fold"] = Coefficients({"events": 10.0, "idle": 1e5}, "by hand")
+    plan = plan_of(LOAD.at(800_000.0), constants)
+    (fold,) = [each for each in plan.roles if each.role == "fold"]
+    assert fold.processes == 16
+    assert fold.cores == pytest.approx(8.0 + 16 * 0.1)
+
+
 def test_at_its_bound_a_role_has_no_room() -> None:
     """Four processes at 6 tenths of a core do 240,000 events of 10 us a second."""
     plan = plan_of(LOAD, plain())

@@ -117,6 +117,9 @@ def test_the_newest_curve_is_that_of_the_largest_place() -> None:
     ]
     assert newest_curve(records, "eyes") == new
     assert newest_curve(records, "nobody") is None
+    again = curve_snapshot([1.0, 0.7, 0.25, UNKNOWN])
+    records.append((b"eyes", encode_snapshot(again)))
+    assert newest_curve(records, "eyes") == again, "of one place the last one counts"
 
 
 def test_tables_and_json_have_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:

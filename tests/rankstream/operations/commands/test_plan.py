@@ -64,6 +64,27 @@ def test_a_rate_is_a_number_with_a_unit(
     assert "must be a number of 0 or more" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (["--events=1e308/s"], "--events must be 1e+12 at most"),
+        (["--queries=1e19"], "--queries must be 1e+15 at most"),
+        (["--queries=1e300"], "--queries must be 1e+15 at most"),
+        (["--lists=10000000000"], "--lists must be at most limits.documents, 10,000"),
+        (["--candidates=20000"], "--candidates must be at most limits.documents"),
+        (["--features=1000000"], "a list must take at most 8,388,608 bytes"),
+        (["--input-days=nan"], "--input-days must be over 0"),
+        (["--input-days=-1"], "--input-days must be over 0"),
+    ],
+)
+def test_a_load_that_nothing_could_carry_is_refused(
+    told: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In words, before anything is made of it."""
+    assert main([*CALL, *told]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_bytes_are_in_a_unit_that_can_be_read() -> None:
     """Thousands, as networks and disks are sold."""
     found = [_bytes(value) for value in (0.0, 999.0, 1_500.0, 2.5e12, 7e18, None)]

@@ -16,11 +16,21 @@ from rankstream.operations.tree_files.lightgbm_text import (
     write_lightgbm,
 )
 from rankstream.operations.tree_files.ranklib_xml import read_ranklib, write_ranklib
-from rankstream.operations.tree_files.tree_file import ModelFileRefused
+from rankstream.operations.tree_files.tree_file import ModelFileRefused, in_single
 from rankstream.operations.tree_files.ubjson import UbjsonDamaged, decode_ubjson
-from rankstream.operations.tree_files.xgboost_model import read_xgboost, write_xgboost
+from rankstream.operations.tree_files.xgboost_model import (
+    missing_goes_left,
+    read_xgboost,
+    write_xgboost,
+)
 from rankstream.ranking.tree_scoring import TreeScorer
-from rankstream.wire.models.forests import MOST_DEEP, NAN_IS_MISSING
+from rankstream.wire.models.forests import (
+    MISSING_LEFT,
+    MOST_DEEP,
+    NAN_IS_MISSING,
+    NEAR_ZERO,
+    Forest,
+)
 from tests.forest_factory import drawn_forest
 from tests.trained_elsewhere import (
     N_FEATURES,
@@ -97,6 +107,10 @@ DUMP: list[dict[str, Any]] = [
     },
     {"nodeid": 0, "leaf": 0.125},
 ]  # fmt: skip
+
+
+LEAST = -(2**63)
+"""Of 64 bits: its opposite has none."""
 
 
 def document(kind: str, definition: object, **more: object) -> bytes:
@@ -249,6 +263,10 @@ def test_every_cut_is_refused(
         (r"threshold=(\S+)", "threshold=nan", "thresholds must be numbers"),
         (r"decision_type=(\d+)", "decision_type=3", "a categorical split in tree 0"),
         (r"decision_type=(\d+)", "decision_type=14", "missing must be 5"),
+        (r"decision_type=(\d+)", "decision_type=16", "decision_type of tree 0 has 16"),
+        (r"decision_type=(\d+)", "decision_type=-16", "tree 0 has -16"),
+        (r"split_feature=(\d+)", f"split_feature={LEAST}", "numbers of its own"),
+        (r"left_child=(-?\d+)", f"left_child={LEAST}", "numbers of its own"),
         (r"num_leaves=(\d+)", "num_leaves=2000000000", "has"),
         ("feature_names=bm25 ", "feature_names=", "got 5 names"),
         ("max_feature_idx=5", "max_feature_idx=1e3", "read as LightGBM's text"),
@@ -434,6 +452,40 @@ def test_every_mark_of_the_format_is_read() -> None:
         "a": [1, -2], "b": [True, False, None, 7], "c": "hi", "d": "x", "e": 1.5,
         "f": {"g": 5}, "h": [9],
     }  # fmt: skip
+
+
+def test_a_threshold_of_0_parts_what_counts_as_0_to_the_left(of_lightgbm: str) -> None:
+    """LightGBM takes what is near 0 for 0, which is at most 0; and so may NaN be."""
+    text = re.sub(r"threshold=(\S+)", "threshold=0.0", of_lightgbm, count=1)
+    text = re.sub(r"decision_type=(\d+)", "decision_type=0", text, count=1)
+    found = read_lightgbm(text.encode()).forest
+    assert found.thresholds[0] == np.float32(NEAR_ZERO)
+
+    for threshold, goes_left in ((0.0, True), (-0.0, True), (-1e-300, False)):
+        exact = found._replace(
+            thresholds=np.full_like(found.thresholds, threshold),
+            missing=np.zeros_like(found.missing),
+        )
+        to_left = missing_goes_left(exact, np.arange(len(found.features)))
+        assert to_left.tolist() == [goes_left] * len(found.features)
+
+
+@pytest.mark.parametrize("side", [0, MISSING_LEFT])
+@pytest.mark.parametrize(("end", "goes_below"), [(np.inf, True), (-np.inf, False)])
+def test_a_split_of_what_is_missing_is_turned_with_it(
+    end: float, goes_below: bool, side: int
+) -> None:
+    """Numbers go one way and NaN its own, whichever sides they have."""
+    forest = Forest(
+        np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([end]),
+        np.array([[-1, -2]], np.int32), np.array([NAN_IS_MISSING + side], np.uint8),
+        np.array([1.0, 2.0]),
+    )  # fmt: skip
+    turned = in_single(forest, "a library", goes_below=goes_below)
+    assert turned.children.tolist() == [[-2, -1]]
+    features = np.array([[0.0], [-3e38], [3e38], [np.nan]], np.float32)
+    expected = TreeScorer(forest).scores(features).tolist()
+    assert TreeScorer(turned).scores(features).tolist() == expected
 
 
 def test_trees_that_a_library_cannot_have_are_not_written() -> None:

@@ -272,6 +272,10 @@ def test_a_version_beyond_its_bound_is_refused(site: Shop) -> None:
     assert bounded(n_bytes).snapshot.weights == whole.snapshot.weights
     with pytest.raises(TrainingRefused, match=r"take at most .*_bytes, .*rounds_at_mo"):
         bounded(n_bytes - 1)
+    n_trees = len(unpack_forest(whole.snapshot.weights).roots)
+    assert n_trees > 2
+    with pytest.raises(TrainingRefused, match=rf"trees to {n_trees // 2}$"):
+        bounded(n_bytes // 2 + 1)
 
 
 def test_a_training_without_lightgbm_says_what_to_install(

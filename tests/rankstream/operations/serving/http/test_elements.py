@@ -129,6 +129,15 @@ def test_what_is_no_text_hides_no_values_of_attributes() -> None:
             values.check(document)
 
 
+@pytest.mark.parametrize("first", [b"attributes", rb"\u0061ttributes"])
+def test_a_second_name_hides_no_values_of_attributes(first: bytes) -> None:
+    """Of a name that comes twice the decoder makes both, however it is written."""
+    many = b"[" + b",".join([b"1"] * 200) + b"]"
+    document = b'{"%b":%b,"attributes":{}}' % (first, many)
+    with pytest.raises(Problem):
+        Values(400).check(document)
+
+
 @pytest.mark.parametrize(("n", "is_refused"), [(99, False), (100, True)])
 def test_attributes_have_a_quarter_of_the_values(n: int, is_refused: bool) -> None:
     """And no more; the array that holds them is one, too."""

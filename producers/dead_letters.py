@@ -70,6 +70,7 @@ class Outlook:
 
     letters: int = 0
     too_late: int = 0
+    too_early: int = 0
     unrecognised: int = 0
     truncated: int = 0
 
@@ -152,8 +153,16 @@ def outlook(
     reached_ms: int | None,
     window_ms: int,
     disorder_ms: int,
+    now_ms: int,
+    ahead_ms: int,
 ) -> Outlook:
-    """What will become of letters that are sent to a target that reached a time."""
+    """What will become of letters that are sent to a target that reached a time.
+
+    Parameters
+    ----------
+    now_ms, ahead_ms
+        What lies further ahead of now than that is refused again.
+    """
     result = Outlook()
     for letter in letters:
         result.letters += 1
@@ -165,6 +174,7 @@ def outlook(
         except ValueError:
             result.unrecognised += 1
             continue
+        result.too_early += event.at_ms > now_ms + ahead_ms
         result.too_late += reached_ms is not None and reached_ms >= _until_ms(
             event, letter.source, window_ms, disorder_ms
         )

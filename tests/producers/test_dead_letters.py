@@ -29,6 +29,9 @@ HOSTILE = (
 )  # fmt: skip
 
 
+TIMES = {"window_ms": 300, "disorder_ms": 30, "now_ms": 300, "ahead_ms": 10}
+
+
 def reason(code):
     """Headers as ingest writes them."""
     return {"stage": "validate", "code": code, "exception.message": f"why [{code}]",
@@ -96,11 +99,15 @@ def test_the_outlook_is_that_of_the_join():
         for value in each
     ]
     found.append(letter_of(CLICKS, Record(0, 0, 0, None, b"cut", cut)))
-    expected = outlook(found, reached_ms=300, window_ms=300, disorder_ms=30)
+    expected = outlook(found, reached_ms=300, **TIMES)
     assert (expected.letters, expected.sendable) == (6, 5)
     assert (expected.too_late, expected.unrecognised, expected.truncated) == (2, 1, 1)
-    fresh = outlook(found, reached_ms=None, window_ms=300, disorder_ms=30)
+    fresh = outlook(found, reached_ms=None, **TIMES)
     assert fresh.too_late == 0
+    assert [
+        outlook(found, reached_ms=None, **TIMES | {"now_ms": now_ms}).too_early
+        for now_ms in (259, 260, 261)
+    ] == [2, 1, 0]
 
 
 @pytest.fixture

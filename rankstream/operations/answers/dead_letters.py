@@ -1,5 +1,6 @@
 """Dead letters: how many of which kind, and what sending them again would do."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -70,8 +71,9 @@ class LettersSent(Answer):
 
     Parameters
     ----------
-    sendable, too_late, unrecognised
-        That can be sent; of these, that will be late, and that are no events.
+    sendable, too_late, too_early, unrecognised
+        That can be sent; of these, that will be late, that will be refused again as
+        their time has not come, and that are no events.
     acknowledged, refused
         None of both with `--dry-run`.
     """
@@ -79,6 +81,7 @@ class LettersSent(Answer):
     letters: int
     sendable: int
     too_late: int
+    too_early: int
     unrecognised: int
     acknowledged: int
     refused: int
@@ -120,10 +123,12 @@ def expected_of_replay(
     reader: TopicReader, settings: Settings, letters: Iterable[DeadLetter]
 ) -> Outlook:
     """What would become of letters that are sent again."""
-    time = settings.time
+    limits = settings.time
     return outlook(
         letters,
         reached_ms=reached_ms(reader),
-        window_ms=time.click_window_ms,
-        disorder_ms=time.disorder_ms,
+        window_ms=limits.click_window_ms,
+        disorder_ms=limits.disorder_ms,
+        now_ms=time.time_ns() // 1_000_000,
+        ahead_ms=limits.ahead_ms,
     )

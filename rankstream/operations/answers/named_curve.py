@@ -6,7 +6,7 @@ from rankstream.configuration.curves import ESTIMATORS
 from rankstream.operations.answers.curve import CurveOfBias
 from rankstream.operations.answers.sources import CountedLog
 from rankstream.wire.models.training import ASKED
-from rankstream.wire.nearest_name import meant
+from rankstream.wire.nearest_name import suggestion
 from streams.training.curves.curve_snapshot import fit_curve
 from streams.training.curves.known_curve import published_curve
 from streams.training.inputs import TrainingRefused
@@ -36,7 +36,7 @@ def estimated_by(source: CountedLog, estimator: str) -> CurveOfBias:
     if kind is None:
         raise ValueError(
             f"an estimator of bias must be one of {', '.join(ESTIMATORS)}; got "
-            f"{estimator!r}: {meant(estimator, ESTIMATORS)}"
+            f"{estimator!r}{suggestion(estimator, ESTIMATORS)}"
         )
     settings = msgspec.structs.replace(source.settings, curves={NAME: kind()})
     try:

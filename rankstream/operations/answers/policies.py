@@ -111,6 +111,8 @@ def rankings_of(file: Path) -> dict[str, QueryRanking]:
     OSError
         Where the file cannot be read.
     """
+    if not file.exists():
+        raise ValueError(f"a file must be there: correct the path; at {file}")
     found: dict[str, QueryRanking] = {}
     with file.open("rb") as lines:
         for number, text in enumerate(lines, 1):

@@ -164,6 +164,8 @@ def test_a_curve_by_another_estimator(log: rankstream.Log) -> None:
     assert any(row.beta != 0.0 for row in found["trust"])
     with pytest.raises(ValueError, match="did you mean all-pairs"):
         log.bias("all_pairs")
+    with pytest.raises(ValueError, match=r"all-pairs; got 'nope'$"):
+        log.bias("nope")
 
 
 def test_weights_are_one_over_examination(log: rankstream.Log) -> None:

@@ -118,11 +118,17 @@ def _replay(
         read_letters(reader, sources=_sources(arguments), code=arguments.code)
     )
     expected = expected_of_replay(reader, settings, letters)
+    early = (
+        f"{expected.too_early:,} are still further ahead than time.ahead_ms, and "
+        "would be dead letters again: wait until their time has come; "
+        if expected.too_early
+        else ""
+    )
     sys.stderr.write(
         f"{expected.sendable:,} of {expected.letters:,} dead letters can be sent "
         f"again; {expected.too_late:,} of them are too old and will be late or "
-        f"orphans; {expected.unrecognised:,} are no events and a replay does not help "
-        "them: they would be dead letters again\n"
+        f"orphans; {early}{expected.unrecognised:,} are no events and a replay does "
+        "not help them: they would be dead letters again\n"
     )
     n_sent = n_refused = 0
     is_trial = arguments.dry_run or not letters or stop.asked
@@ -136,7 +142,7 @@ def _replay(
     if arguments.json:
         found = LettersSent(
             expected.letters, expected.sendable, expected.too_late,
-            expected.unrecognised, n_sent, n_refused,
+            expected.too_early, expected.unrecognised, n_sent, n_refused,
         )  # fmt: skip
         write_json(found.to_dict())
     return 1 if n_refused else 0

@@ -24,6 +24,7 @@ from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
 from rankstream.snapshots import Pointer, SnapshotStore, is_pointer, pointer_from
+from rankstream.wire.nearest_name import suggestion
 
 if TYPE_CHECKING:
     from rankstream.operations.answers.models.deployment import Changed, RecordedChange
@@ -285,7 +286,9 @@ def show_history(settings: Settings, arguments: argparse.Namespace) -> int:
         write_json([each.to_dict() for each in found])
         return 0 if found else 1
     if not found:
-        return nothing(f"nothing was deployed of {arguments.model!r} yet")
+        known = (*settings.models, *settings.curves)
+        meant = suggestion(arguments.model, known)
+        return nothing(f"nothing was deployed of {arguments.model!r} yet{meant}")
     table = Table(title=f"{counted(len(found), 'change')} of {plain(arguments.model)}")
     for name in ("", "when", "what", "version", "before", "by", "why"):
         table.add_column(name, justify="left" if name else "right", overflow="fold")

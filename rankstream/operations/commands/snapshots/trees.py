@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from producers.readiness import Waiting, wait_for_kafka
 from rankstream.operations.answers.folders import snapshot_in, writing
 from rankstream.operations.answers.models.snapshots import (
+    check_known,
     held_until,
     opened_store,
     snapshot_at,
@@ -180,6 +181,7 @@ def run_export(settings: Settings, arguments: argparse.Namespace) -> int:
             )
     else:
         with opened_store(settings) as store:
+            check_known(settings, store, model)
             found = snapshot_at(store, model, arguments.version)
         if found is None:
             return nothing(f"a model must have a snapshot; {model!r} has none")

@@ -15,6 +15,8 @@ export function drawExamination(ranks) {
     { label: "95 %", kind: "ends", of: ({ rank, interval: held, reason }) =>
       rank > 1 && held !== null ? interval(held, thousandths) : element("span", reason, "told") },
   ], rows);
+  const ranged = rows.some(({ rank, interval: held }) => rank > 1 && held !== null);
+  byId("examined-title").textContent = "Examination by rank, relative to the first" + (ranged ? ", with 95 % intervals" : "");
   const known = rows.filter(({ ratio }) => ratio !== null);
   chart("examined", known.map(({ rank, ratio, interval: held }) => [rank, ratio, held?.[0] ?? null, held?.[1] ?? null]),
     "Examination by rank", tellRank);

@@ -38,8 +38,8 @@ function take(changed) {
   for (const [name, draw] of Object.entries(DRAWN)) if (name in changed) draw(overview[name]);
   byId("empty").hidden = hasBegun();
   byId("flowing").hidden = false;
-  // Where the settings have pages of roles, these are among the parts.
-  byId("uncounted").hidden = overview.parts.some(({ name }) => name.startsWith("role "));
+  // Where the settings have pages of roles, these are among the parts; a demonstration counts itself.
+  byId("uncounted").hidden = overview.flow.length > 0 || overview.parts.some(({ name }) => name.startsWith("role "));
   byId("loading").hidden = true;
   drawPlaces();
   tellState(true);

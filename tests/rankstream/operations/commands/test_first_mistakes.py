@@ -19,6 +19,8 @@ from tests.worker_process import PATIENCE_S
          "a file must be there: correct the path; at nope.jsonl"),
         (["validate", "folder"], "name others themselves, with their --format; at"),
         (["evaluate", "m", "--log", "nope.jsonl"], "correct the path; at nope.jsonl"),
+        (["evaluate", "top=nope.jsonl", "--log", "text"],
+         "a file must be there: correct the path; at nope.jsonl"),
         (["evaluate", "top=rankings.csv"],
          "got top=rankings.csv: `rankstream rank --out FILE.jsonl` writes such a file"),
         (["replay", "text", "--local", "--format", "parquet"],

@@ -90,6 +90,16 @@ def test_a_name_that_is_unknown_is_refused_with_those_that_are_known(
         assert "'coming'" in capsys.readouterr().err
 
 
+def test_a_misspelt_model_is_not_exported(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused as by the other actions, and the nearest name is told."""
+    assert (
+        main(["snapshots", "export", "othr", "--to", "onnx", "--out", "x", *words]) == 2
+    )
+    assert "did you mean other?" in capsys.readouterr().err
+
+
 def test_tables_fit_a_hundred_columns(
     words: list[str],
     redis_server: RedisService,

@@ -12,6 +12,7 @@ import pytest
 
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.web import Server
+from streams.training.curves.estimated_curve import CHOSEN_FROM_CLICKS
 from tests import axe, chromium, monitored
 from tests.chromium import Talk
 
@@ -127,6 +128,29 @@ def test_an_empty_page_has_steps_that_tick_off(visitor: Visitor) -> None:
         assert visitor.visit(server.url, "empty", prepare) == []
 
 
+def test_a_reason_instead_of_an_interval_keeps_within_the_page(
+    visitor: Visitor,
+) -> None:
+    """As in the demonstration, whose roles are counted but have no pages."""
+    gathered = monitored.empty(5)
+    gathered.set_examination([
+        {"ratio": 1.0 / rank, "interval": None, "reason": CHOSEN_FROM_CLICKS}
+        for rank in range(1, 11)
+    ])  # fmt: skip
+
+    async def prepare(talk: Talk) -> None:
+        await is_live(talk)
+        hint = "document.getElementById('uncounted').hidden"
+        assert not await talk.value(hint)
+        gathered.take_flow({"fold": {"consumed": 0, "lag_records": 0}}, 0.0)
+        assert await talk.once_true(hint)
+        title = "document.getElementById('examined-title').textContent"
+        assert "interval" not in await talk.value(title)
+
+    with served(gathered) as server:
+        assert visitor.visit(server.url, "reasons", prepare) == []
+
+
 def test_a_full_page_has_a_sentence_first(visitor: Visitor) -> None:
     """For each experiment, and everything else that is known below."""
 
@@ -147,6 +171,8 @@ def test_a_full_page_has_a_sentence_first(visitor: Visitor) -> None:
         assert names == (
             "experiments canaries decisions interventions values bias log models"
         )
+        title = "document.getElementById('examined-title').textContent"
+        assert (await talk.value(title)).endswith("with 95 % intervals")
 
     with served(monitored.full()) as server:
         assert visitor.visit(server.url, "full", prepare) == []

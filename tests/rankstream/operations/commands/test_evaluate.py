@@ -257,7 +257,7 @@ def test_a_folder_of_a_replay_has_no_features(
         (["best.jsonl", "best.jsonl"], "must have a name of its own"),
         (["logged=best.jsonl"], "other than 'logged'; got 'logged'"),
         (["best.jsonl", "--against", "x"], "--against must be one of logged, best"),
-        (["lost.jsonl"], "No such file"),
+        (["lost.jsonl"], "correct the path; at"),
         (["best.jsonl", "--estimator", "x"], "invalid choice: 'x'"),
         (["best.jsonl", "--examination", "2,1"], "examination must lie in (0, 1]"),
         (["best.jsonl", "--ranks", "0"], "whole number, 1 or more; got 0"),

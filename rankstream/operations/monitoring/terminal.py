@@ -245,6 +245,8 @@ def _counts(overview: dict[str, Any]) -> Table:
     table = Table(box=None, title="log and models", title_justify="left")
     if not any(each["name"].startswith(ROLE) for each in overview["parts"]):
         table.add_row("counts of events", "need metrics.port in the settings")
+    elif not overview["flow"]:
+        table.add_row("events a second", "not known, as no role answers")
     for each in overview["flow"]:
         table.add_row(Text(visible(each["role"])), _flow(each))
     for name, count in overview["counts"].items():

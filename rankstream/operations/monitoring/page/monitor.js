@@ -39,7 +39,9 @@ function take(changed) {
   byId("empty").hidden = hasBegun();
   byId("flowing").hidden = false;
   // Where the settings have pages of roles, these are among the parts; a demonstration counts itself.
-  byId("uncounted").hidden = overview.flow.length > 0 || overview.parts.some(({ name }) => name.startsWith("role "));
+  const flows = overview.flow.length > 0, hasPages = overview.parts.some(({ name }) => name.startsWith("role "));
+  byId("uncounted").hidden = flows || hasPages;
+  byId("silent").hidden = flows || !hasPages;
   byId("loading").hidden = true;
   drawPlaces();
   tellState(true);

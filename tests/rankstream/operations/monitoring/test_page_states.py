@@ -209,6 +209,9 @@ def test_what_is_away_is_said_and_the_last_that_was_known_is_kept(
     gathered.missed("Kafka", "connection refused (Kafka at k:9092)", hour_ago_ms)
     for role in ("role ingest", "role fold", "role learn"):
         gathered.missed(role, "its page does not answer", hour_ago_ms + 60_000)
+    gathered.take_flow(
+        dict.fromkeys(("ingest", "fold", "learn", "publish")), time.monotonic()
+    )
     gathered.note("snapshots", "Redis answers, and holds no snapshot of a model.")
 
     async def prepare(talk: Talk) -> None:
@@ -218,6 +221,8 @@ def test_what_is_away_is_said_and_the_last_that_was_known_is_kept(
         assert "connection refused (Kafka at k:9092)" in said
         assert "what is shown of it is 60 min old" in said
         assert "roles ingest, fold, learn are away since" in said
+        assert not await talk.value("document.getElementById('silent').hidden")
+        assert await talk.value("document.getElementById('uncounted').hidden")
         note = await talk.value("document.getElementById('trouble').textContent")
         assert note.startswith("Redis answers, and holds no snapshot")
         models = "document.querySelectorAll('#snapshots tbody tr').length"

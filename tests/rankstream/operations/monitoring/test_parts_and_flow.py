@@ -112,6 +112,17 @@ def test_a_role_that_began_again_flows_from_there_on() -> None:
     assert flow.all() == []
 
 
+def test_flow_is_said_to_be_unknown_where_no_role_answers() -> None:
+    """What was counted last is still there."""
+    gathered = monitored.full(2_000)
+    unknown = "not known, as no role answers"
+    assert unknown not in " ".join(printed(gathered).split())
+    gathered.take_flow(dict.fromkeys(("ingest", "fold", "learn", "publish")), 90.0)
+    said = " ".join(printed(gathered).split())
+    assert unknown in said
+    assert "412,345" in said
+
+
 def test_the_pace_of_an_experiment_is_that_of_its_last_day() -> None:
     """Not that of the time before; none from a single verdict."""
     course = Course()

@@ -276,7 +276,7 @@ def _check_one_list(rows: list[Row], list_id: str) -> None:
             raise NotAdapted(
                 "rows",
                 f"rows of list {list_id!r:.60} must have one {name}; got {one:.60} and "
-                f"{other:.60}: give each list an id, or take --session-join",
+                f"{other:.60}: give each list an id of its own, or take --session-join",
                 kind=QUERIES,
             )
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import time
 
 import pytest
 from kafka import KafkaProducer
@@ -38,18 +39,9 @@ def reason(code):
             "timestamp": "17"}  # fmt: skip
 
 
-@pytest.fixture
-def letters(settings):
-    """Hostile letters of clicks with key and headers, one of queries, one cut off."""
+def write(settings, outputs):
+    """Letters into their topics, as the stage does."""
     producer = KafkaProducer(**client_options(settings.kafka))
-    outputs = [
-        dead_letter(Origin(CLICKS, 1, n, 0), value, reason(f"code-{n % 2}"),
-                           b"key", (("mine", b"\x00\x1b"),))
-        for n, value in enumerate(HOSTILE)
-    ]  # fmt: skip
-    outputs.append(dead_letter(Origin(QUERIES, 0, 4, 2), b"junk", reason("not-json")))
-    cut = reason("too-large") | {"truncated": "true"}
-    outputs.append(dead_letter(Origin(QUERIES, 0, 5, 0), b"cut o", cut))
     for output in outputs:
         producer.send(
             full_name(settings.namespace, output.topic),
@@ -59,6 +51,20 @@ def letters(settings):
             partition=output.partition,
         )
     producer.close()
+
+
+@pytest.fixture
+def letters(settings):
+    """Hostile letters of clicks with key and headers, one of queries, one cut off."""
+    outputs = [
+        dead_letter(Origin(CLICKS, 1, n, 0), value, reason(f"code-{n % 2}"),
+                           b"key", (("mine", b"\x00\x1b"),))
+        for n, value in enumerate(HOSTILE)
+    ]  # fmt: skip
+    outputs.append(dead_letter(Origin(QUERIES, 0, 4, 2), b"junk", reason("not-json")))
+    cut = reason("too-large") | {"truncated": "true"}
+    outputs.append(dead_letter(Origin(QUERIES, 0, 5, 0), b"cut o", cut))
+    write(settings, outputs)
     return outputs
 
 
@@ -171,6 +177,24 @@ def test_replayed_letters_are_the_original_bytes(run, settings):
     assert (query.value, query.key, query.headers) == (b"junk", None, ())
     assert json.loads(again[6].value or b"")["at_ms"] == 5
     assert len(list(read_records(settings, dead_letters(CLICKS)))) == len(HOSTILE)
+
+
+@pytest.mark.broker
+def test_letters_whose_time_has_not_come_are_told_before_they_are_sent(run, settings):
+    """They would come back; nothing is said of them where there are none."""
+    ahead = time.time_ns() // 1_000_000 + 3_600_000
+    values = [b'{"at_ms": %d}' % at_ms for at_ms in (5, ahead)]
+    found = [
+        dead_letter(Origin(CLICKS, 0, n, 0), value, reason("code"))
+        for n, value in enumerate(values)
+    ]
+    write(settings, found[:1])
+    _, _, err = run(action="replay", dry_run=True)
+    assert "time.ahead_ms" not in err
+    write(settings, found[1:])
+    _, out, err = run(action="replay", dry_run=True, json=True)
+    assert "1 are still further ahead than time.ahead_ms" in err
+    assert json.loads(out)["too_early"] == 1
 
 
 def test_a_narrow_terminal_cuts_no_word_of_a_reason(monkeypatch, capsys):

@@ -28,7 +28,7 @@ from rankstream.wire.topics import CLICKS, LATE, QUERIES, dead_letters
 
 TIMES = (
     "[time]\ndisorder_ms = 5000\nclick_window_ms = 10000\nremember_ms = 10000\n"
-    "idle_ms = 3000\n"
+    "idle_ms = 20000\n"
 )
 """So short that lists are opened, closed and forgotten within a run."""
 
